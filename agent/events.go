@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+// eventVersion is the version byte before each event's JSON. Only the meaning of
+// a version must stay; Next may change while runs are paused.
+const eventVersion = 1
+
+// Event is one entry of a journal. Exactly one pointer is set.
+type Event struct {
+	At time.Time `json:"at"`
+
+	Started   *EvStarted   `json:"started,omitempty"`
+	Inbound   *Inbound     `json:"inbound,omitempty"`
+	Intent    *EvIntent    `json:"model_intent,omitempty"`
+	Reply     *EvReply     `json:"model_reply,omitempty"`
+	ModelFail *EvModelFail `json:"model_failed,omitempty"`
+	Policy    *EvPolicy    `json:"policy,omitempty"`
+	Asked     *EvAsked     `json:"asked,omitempty"`
+	Decided   *EvDecided   `json:"decided,omitempty"`
+	ToolStart *EvToolStart `json:"tool_intent,omitempty"`
+	ToolEnd   *EvToolEnd   `json:"tool_result,omitempty"`
+	Cancel    *EvCancel    `json:"cancel_requested,omitempty"`
+	Finished  *EvFinished  `json:"finished,omitempty"`
+}
+
+// EvStarted freezes what the run works with.
+type EvStarted struct {
+	Model  string               `json:"model"`
+	System string               `json:"system"`
+	Tools  []providers.ToolSpec `json:"tools"`
+	Limits Limits               `json:"limits"`
+}
+
+// Limits of a run; zero is none.
+type Limits struct {
+	ModelCalls int `json:"model_calls"`
+	ToolCalls  int `json:"tool_calls"`
+}
+
+// EvIntent is written before a model call: the N-th, counted from 1.
+type EvIntent struct {
+	N int `json:"n"`
+}
+
+// EvReply is the model's answer to intent N, raw content as received.
+type EvReply struct {
+	N     int             `json:"n"`
+	Reply providers.Reply `json:"reply"`
+}
+
+// EvModelFail is a failed call; Retry is when the next may be made (zero: never).
+type EvModelFail struct {
+	N     int             `json:"n"`
+	Class providers.Class `json:"class"`
+	Text  string          `json:"text"`
+	Retry time.Time       `json:"retry,omitempty"`
+}
+
+// EvPolicy is the decision of policy about a call: allow, ask, deny, or invalid
+// (unknown tool, arguments that do not fit).
+type EvPolicy struct {
+	Call string `json:"call"`
+	Rule string `json:"rule"`
+	Text string `json:"text,omitempty"` // why, for the model
+}
+
+// EvAsked opens a decision about a call.
+type EvAsked struct {
+	Call     string `json:"call"`
+	Decision string `json:"decision"`
+	Kind     string `json:"kind"` // as Decision.Kind
+}
+
+// EvDecided closes it. Verb: approve, reject, expire; for an unknown outcome
+// happened, repeat, stop.
+type EvDecided struct {
+	Decision string    `json:"decision"`
+	Call     string    `json:"call"`
+	Verb     string    `json:"verb"`
+	Text     string    `json:"text,omitempty"`
+	By       DecidedBy `json:"by"`
+}
+
+// EvToolStart is the intent: committed before the call.
+type EvToolStart struct {
+	Call    string `json:"call"`
+	Attempt int    `json:"attempt"`
+	Hash    string `json:"hash"`  // of the canonical arguments
+	Class   string `json:"class"` // tools.Class
+}
+
+// EvToolEnd settles a call. Status: ok, error, denied (rejected, expired or against
+// policy), cancelled, unknown (opens a question; a later EvDecided settles it).
+type EvToolEnd struct {
+	Call    string        `json:"call"`
+	Status  string        `json:"status"`
+	Content string        `json:"content"`
+	Blob    string        `json:"blob,omitempty"` // Content over 32 KiB lies there
+	Out     []OutChange   `json:"out,omitempty"`  // what it did to /out
+	Took    time.Duration `json:"took,omitempty"`
+}
+
+// OutChange is a change of the run's /out folder.
+type OutChange struct {
+	Name    string       `json:"name"`
+	Blob    mailbox.Blob `json:"blob"`
+	Deleted bool         `json:"deleted,omitempty"`
+}
+
+// EvCancel asks the run to end.
+type EvCancel struct {
+	By DecidedBy `json:"by"`
+}
+
+// EvFinished ends the run.
+type EvFinished struct {
+	State RunState `json:"state"`
+	Mail  string   `json:"mail"` // Message-ID of the mail that tells it
+	Text  string   `json:"text,omitempty"`
+}
+
+func encodeEvent(e Event) []byte {
+	b, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("agent: event does not encode: %v", err)) // a type of ours, never input
+	}
+	return append([]byte{eventVersion}, b...)
+}
+
+// decodeEvent reads an event of any released version.
+func decodeEvent(b []byte) (Event, error) {
+	var e Event
+	if len(b) == 0 || b[0] != eventVersion {
+		return e, fmt.Errorf("agent: unknown event version % x", b[:min(len(b), 1)])
+	}
+	if err := json.Unmarshal(b[1:], &e); err != nil {
+		return e, fmt.Errorf("agent: decode event: %w", err)
+	}
+	return e, nil
+}

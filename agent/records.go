@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+// System mailboxes. The ids are part of the data format.
+const (
+	Action    mailbox.MailboxID = 2
+	Approve   mailbox.MailboxID = 3 // Action/Approve
+	Reject    mailbox.MailboxID = 4 // Action/Reject
+	Running   mailbox.MailboxID = 5
+	Memory    mailbox.MailboxID = 6
+	Schedules mailbox.MailboxID = 7
+	Tasks     mailbox.MailboxID = 8
+	Unread    mailbox.MailboxID = 9 // hidden until the account switches it on
+	Sent      mailbox.MailboxID = 10
+	Drafts    mailbox.MailboxID = 11
+	Archive   mailbox.MailboxID = 12
+	Junk      mailbox.MailboxID = 13
+	Trash     mailbox.MailboxID = 14
+)
+
+// Kinds of mail we send (X-Pizza-Kind).
+const (
+	KindResult   = "result"
+	KindApproval = "approval"
+	KindQuestion = "question"
+	KindStatus   = "status"
+	KindFailure  = "failure"
+	KindNotice   = "notice"
+)
+
+// Kinds of due entries.
+const (
+	DueRun     = "run"     // key run id: a run that can go on
+	DueExpire  = "expire"  // key decision id: it expires
+	DueWindow  = "window"  // key decision id: the window of a move ends
+	DueDeliver = "deliver" // key delivery id: mail for another account
+)
+
+// Record keys and index keys.
+func threadKey(task string) string   { return "thread/" + task }
+func runKey(run string) string       { return "run/" + run } // also the stream's name
+func decisionKey(id string) string   { return "decision/" + id }
+func midKey(messageID string) string { return "mid/" + hash16(messageID) }
+
+const (
+	indexLiveRuns      = "live"    // of run records that have not ended
+	indexOpenDecisions = "open"    // of decision records that are open or deciding
+	indexToken         = "token/"  // + thread token, of thread records
+	indexOfTask        = "task/"   // + task id, of run and decision records
+	indexOfRun         = "ofrun/"  // + run id, of decision records
+	indexOfMessage     = "ofmsg/"  // + message id in decimal, of decision and run records (status message)
+	indexDeciding      = "moving/" // + login, of decision records in a move's window
+)
+
+func hash16(s string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(s)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Thread is a task and all mail that belongs to it.
+type Thread struct {
+	Task    string `json:"task"`  // 10 characters
+	Token   string `json:"token"` // of pizza+t.<token>@: a name, not a secret
+	Subject string `json:"subject"`
+	// Root and Last are the Message-IDs of the first mail and of the newest one in
+	// the thread (ours or theirs); References is the chain to Last without it.
+	Root       string    `json:"root"`
+	Last       string    `json:"last"`
+	References []string  `json:"references,omitempty"`
+	Active     string    `json:"active,omitempty"` // run id
+	Runs       int       `json:"runs"`             // runs begun so far
+	Queue      []Inbound `json:"queue,omitempty"`  // mails that wait for the next run, in order
+	Created    time.Time `json:"created"`
+	Sends      []int64   `json:"sends,omitempty"` // Unix seconds of our mails in the last hour (invariant 7: capped)
+	Scope      string    `json:"scope,omitempty"` // "send" when a send-only credential began it
+}
+
+// Inbound names a mail that is input of a run.
+type Inbound struct {
+	Message   mailbox.MessageID `json:"message"`
+	MessageID string            `json:"message_id"` // header field, without brackets
+	Subject   string            `json:"subject"`
+	Date      time.Time         `json:"date"`
+}
+
+// RunState is a named state of a run.
+type RunState string
+
+const (
+	Queued    RunState = "queued"    // due; a worker takes it
+	Working   RunState = "running"   // a worker has it; after a crash the due entry is still there
+	Waiting   RunState = "waiting"   // for a person, a timer or a limit; no due entry of kind run
+	Done      RunState = "done"      // ended with a result
+	Failed    RunState = "failed"    // ended with a failure mail
+	Cancelled RunState = "cancelled" // ended by the owner
+)
+
+// Ended reports whether s is final.
+func (s RunState) Ended() bool { return s == Done || s == Failed || s == Cancelled }
+
+// Run is the head record of a run; the journal is the truth, this is its index.
+type Run struct {
+	ID      string            `json:"id"` // <task>.<n>
+	Task    string            `json:"task"`
+	State   RunState          `json:"state"`
+	For     string            `json:"for,omitempty"` // what a waiting run waits for: approval, question, timer, limit
+	Seq     uint64            `json:"seq"`           // last sequence number of the journal
+	Inputs  []Inbound         `json:"inputs"`
+	Model   string            `json:"model"` // "provider:id"
+	Subject string            `json:"subject"`
+	Created time.Time         `json:"created"`
+	Changed time.Time         `json:"changed"`
+	Status  mailbox.MessageID `json:"status,omitempty"` // the status message in Running
+	Shown   RunState          `json:"shown,omitempty"`  // the state it shows
+	ShownAt time.Time         `json:"shown_at,omitempty"`
+	Result  string            `json:"result,omitempty"` // Message-ID of the mail that ended it
+	Error   string            `json:"error,omitempty"`  // of a failed run, for lists
+}
+
+// DecisionState is a named state of an approval or question.
+type DecisionState string
+
+const (
+	Open     DecisionState = "open"     // waits for the owner
+	Deciding DecisionState = "deciding" // moved or deleted; decided at Until unless taken back
+	Approved DecisionState = "approved"
+	Rejected DecisionState = "rejected"
+	Answered DecisionState = "answered" // a question got its answer
+	Expired  DecisionState = "expired"
+	Dropped  DecisionState = "dropped" // the run ended before it was decided
+)
+
+// Decision is one thing only the owner can decide. ID is also its address token.
+type Decision struct {
+	ID     string            `json:"id"`   // 15 characters
+	Kind   string            `json:"kind"` // "approval", "unknown" (outcome); later "question", "limit"
+	Task   string            `json:"task"`
+	Run    string            `json:"run"`
+	Call   string            `json:"call"` // call id in the journal
+	Tool   string            `json:"tool"`
+	Args   json.RawMessage   `json:"args"`  // canonical (RFC 8785)
+	Hash   string            `json:"hash"`  // sha256 of Args, hex
+	Nonce  string            `json:"nonce"` // on the marks of the block
+	State  DecisionState     `json:"state"`
+	Mail   mailbox.MessageID `json:"mail"` // its message
+	MailID string            `json:"mail_id"`
+	// Text is the plain text of the mail as sent, for subtraction from replies.
+	Text    string    `json:"text"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+
+	// A move's window.
+	Verb  string    `json:"verb,omitempty"`
+	Until time.Time `json:"until,omitempty"`
+
+	// The record of the decision.
+	By      *DecidedBy `json:"by,omitempty"`
+	Reason  string     `json:"reason,omitempty"` // of a rejection; answer of a question
+	Helped  int        `json:"helped,omitempty"` // help mails sent about it
+	Subject string     `json:"subject"`
+}
+
+// DecidedBy says who decided, when, with what and how.
+type DecidedBy struct {
+	Login      string    `json:"login"`
+	Credential string    `json:"credential"`
+	Via        string    `json:"via"`               // "reply", "move", "delete", "cli", "expiry"
+	Message    string    `json:"message,omitempty"` // Message-ID of the reply
+	At         time.Time `json:"at"`
+}
+
+// MessageRef says what a Message-ID belongs to. Every mail of ours and every mail
+// of a thread has one (record "mid/..."): recognised by index, never by domain.
+type MessageRef struct {
+	Task     string `json:"task"`
+	Run      string `json:"run,omitempty"`
+	Decision string `json:"decision,omitempty"`
+	Kind     string `json:"kind,omitempty"` // KindResult...; empty for a person's mail
+	Ours     bool   `json:"ours,omitempty"`
+}
+
+// originOf is the Origin that a model's raw content is bound to.
+func originOf(i providers.Info) providers.Origin {
+	return providers.Origin{Provider: i.Provider, Endpoint: i.Endpoint, Model: i.Model}
+}
