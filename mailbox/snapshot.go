@@ -17,6 +17,15 @@ type chunk struct {
 
 const chunkSize = 256
 
+// The methods below are this file's contract with imapserver and search:
+//
+//	func (s *Snapshot) At(i int) Entry               // i from 0
+//	func (s *Snapshot) Search(uid imap.UID) int      // first index whose UID is >= uid; Len() if none
+//	func (s *Snapshot) All() iter.Seq2[int, Entry]
+//	func (s *Snapshot) Range(from, to int) iter.Seq2[int, Entry]
+//	func Diff(old, new *Snapshot) []Change           // in UID order; costs what changed
+//	type Change struct { UID imap.UID; Old, New *Entry } // Old nil: added; New nil: gone
+
 // Len returns the number of entries.
 func (s *Snapshot) Len() int { return int(s.Mailbox.Exists) }
 

@@ -42,5 +42,6 @@ type Submission struct {
 
 // Receipt is what the sender is told.
 type Receipt struct {
-	Task string // task id; empty when the mail went to people only
+	Task string // task id; empty when the mail started and joined no task
+	Note string // what the sender should know, in one short ASCII line; may be empty
 }
