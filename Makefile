@@ -1,0 +1,60 @@
+# Pizza Mail. `make help` lists the targets.
+SHELL   := /bin/bash
+SHARED  ?= ../shared
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+SOAK    ?= 1h
+
+# The race detector needs a C compiler; the product does not.
+ifneq ($(shell command -v $$(go env CC) 2>/dev/null),)
+RACE := -race
+else
+RACE :=
+endif
+
+export SHARED := $(abspath $(SHARED))
+.PHONY: help setup build demo test race fuzz lint e2e bench check soak
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 12
+
+setup: ## fetch the Go modules (make demo and make test do it by themselves)
+	go mod download
+
+build: ## build ./pizza, one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o pizza ./cmd/pizza
+
+demo: build ## show a task going round: mail, approval, result
+	./pizza demo
+
+test: ## all fast tests, with the race detector where a C compiler is installed
+ifeq ($(RACE),)
+	@echo 'no C compiler found: tests run without the race detector'
+endif
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -shuffle=on ./...
+
+race: ## the fast tests; fails without a C compiler
+	@test -n '$(RACE)' || { echo 'make race needs a C compiler (apt-get install gcc libc6-dev)'; exit 1; }
+	CGO_ENABLED=1 go test -race -shuffle=on ./...
+
+lint: ## gofmt, vet, staticcheck, and a build for every system
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
+	go vet ./... && go vet -tags 'e2e bench soak' ./...
+	go tool staticcheck ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -o /dev/null ./cmd/pizza
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/pizza
+
+e2e: build ## real mail programs and real kill -9 against ./pizza
+	go test -tags e2e -count=1 -timeout 12m -v ./internal/e2e/...
+
+bench: build ## print the figures of the README
+	go test -tags bench -count=1 -timeout 20m -v -run '^TestBench' ./internal/e2e/...
+
+check: lint test e2e ## what CI runs
+
+fuzz: ## each fuzz target for 20 seconds
+	./internal/testkit/fuzz.sh 20s
+
+soak: build ## SOAK=1h of fuzzing per target and a thousand kills
+	./internal/testkit/fuzz.sh $(SOAK)
+	go test -tags soak -count=1 -timeout 6h -v ./internal/e2e/...
