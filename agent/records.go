@@ -162,11 +162,20 @@ type Decision struct {
 	// A move's window.
 	Verb  string    `json:"verb,omitempty"`
 	Until time.Time `json:"until,omitempty"`
+	// Copied: still open, but a program without MOVE made a further entry in the
+	// mailbox of Verb; \Deleted on the source starts the window.
+	Copied bool `json:"copied,omitempty"`
+	// Crowd: more than three were moved in one window; all go back undecided.
+	Crowd bool `json:"crowd,omitempty"`
+	// Alone: the message has no entry outside Action and the two below it, so that
+	// closing it files it in Archive. The guard keeps it.
+	Alone bool `json:"alone,omitempty"`
 
 	// The record of the decision.
 	By      *DecidedBy `json:"by,omitempty"`
 	Reason  string     `json:"reason,omitempty"` // of a rejection; answer of a question
 	Helped  int        `json:"helped,omitempty"` // help mails sent about it
+	Helps   []int64    `json:"helps,omitempty"`  // when, Unix seconds, within the last hour
 	Subject string     `json:"subject"`
 }
 

@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+
+	"pizza/mailbox"
+)
+
+// Kinds of decisions.
+const (
+	kindApproval = "approval"
+	kindUnknown  = "unknown" // what came of a call is not known
+)
+
+// Ways of deciding (DecidedBy.Via).
+const (
+	viaReply  = "reply"
+	viaMove   = "move"
+	viaDelete = "delete"
+	viaExpiry = "expiry"
+)
+
+// Reason of a rejection by deleting the approval.
+const reasonDeleted = "deleted unanswered"
+
+// outcomes says which verbs a kind of decision knows and where they lead.
+var outcomes = map[string]map[string]DecisionState{
+	kindApproval: {"approve": Approved, "reject": Rejected, "expire": Expired},
+	kindUnknown:  {"happened": Answered, "repeat": Answered, "stop": Answered, "expire": Expired},
+}
+
+// keywords marks a decided message.
+var keywords = map[DecisionState]imap.Flag{
+	Approved: "$Approved", Rejected: "$Rejected", Answered: "$Answered", Expired: "$Expired",
+}
+
+// attempts bounds how often a compare-and-set that lost is tried again. Each lost
+// attempt means that somebody else's commit went through.
+const attempts = 100
+
+// verdict is what somebody wants a decision to be.
+type verdict struct {
+	verb string
+	text string
+	by   DecidedBy
+}
+
+// Decide closes a decision. id is the decision's, or the id of a run or task that
+// has exactly one open; verb is approve or reject (text is the reason), for an
+// unknown outcome happened, repeat or stop, and for both cancel, which ends the
+// task instead. Of many who decide at once one wins.
+//
+// Errors are *mailbox.Error and change nothing: NotFound (no such decision in this
+// account), Invalid (a verb of another kind, or several open ones: Text lists
+// them), Conflict (decided already, or expired: Text says by whom and when).
+func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb, text string, by DecidedBy) (Decision, error) {
+	verb = strings.ToLower(strings.TrimSpace(verb))
+	if by.At.IsZero() {
+		by.At = a.now()
+	}
+	d, err := a.findDecision(ctx, account, id)
+	if err != nil {
+		return Decision{}, err
+	}
+	if verb == "cancel" {
+		return d, a.Cancel(ctx, account, d.Run, by)
+	}
+	return a.settle(ctx, account, d.ID, verdict{verb: verb, text: text, by: by})
+}
+
+// settle decides by compare-and-set until it won or somebody else did.
+func (a *Agent) settle(ctx context.Context, account mailbox.AccountID, id string, v verdict) (Decision, error) {
+	for range attempts {
+		d, ops, err := a.decideOps(ctx, account, id, v)
+		if err != nil {
+			return Decision{}, err
+		}
+		_, err = a.store.Commit(ctx, account, mailbox.Tx{Ops: ops})
+		if err == nil {
+			a.logDecision(ctx, d)
+			return d, nil
+		}
+		if !isKind(err, mailbox.Conflict) {
+			return Decision{}, err
+		}
+	}
+	return Decision{}, &mailbox.Error{Op: "decide", Kind: mailbox.Transient, Name: id}
+}
+
+func (a *Agent) logDecision(ctx context.Context, d Decision) {
+	a.log.InfoContext(ctx, "decided", "run", d.Run, "decision", d.ID, "state", string(d.State),
+		"via", d.By.Via, "login", d.By.Login)
+}
+
+// decideOps makes the changes that decide: the decision's record, its event in the
+// journal, the run due, and the mail out of Action. They fail with Conflict when
+// the decision or the journal moved since it was read here.
+func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id string, v verdict) (Decision, []mailbox.Op, error) {
+	d, version, err := a.loadDecision(ctx, account, id)
+	if err != nil {
+		return d, nil, err
+	}
+	to, err := a.decidable(d, v)
+	if err != nil {
+		return d, nil, err
+	}
+	d.By, d.Reason = &v.by, v.text
+	wake, err := a.wakeOps(ctx, account, d.Run, Event{At: a.now(), Decided: &EvDecided{
+		Decision: d.ID, Call: d.Call, Verb: v.verb, Text: v.text, By: v.by,
+	}})
+	if err != nil {
+		return d, nil, err
+	}
+	ops := append(wake, closeOps(d, version, to)...)
+	d.State = to
+	return d, ops, nil
+}
+
+// decidable says what state v leads to, or why it decides nothing.
+func (a *Agent) decidable(d Decision, v verdict) (DecisionState, error) {
+	if d.State != Open && d.State != Deciding {
+		return "", decideError(mailbox.Conflict, d, a.decidedText(d))
+	}
+	to, ok := outcomes[d.Kind][v.verb]
+	if !ok || v.verb == "expire" && v.by.Via != viaExpiry {
+		return "", decideError(mailbox.Invalid, d, wrongVerbText(d, v.verb))
+	}
+	if v.verb != "expire" && !d.Expires.IsZero() && v.by.At.After(d.Expires) {
+		return "", decideError(mailbox.Conflict, d, "too late: this expired on "+a.when(d.Expires)+"; nothing was done")
+	}
+	return to, nil
+}
+
+func decideError(kind mailbox.Kind, d Decision, text string) error {
+	return &mailbox.Error{Op: "decide", Kind: kind, Name: d.ID, Text: text}
+}
+
+func wrongVerbText(d Decision, verb string) string {
+	return fmt.Sprintf("%q does not answer this; say %s", clip(verb, 32), strings.Join(verbsOf(d.Kind), ", "))
+}
+
+// verbsOf lists what a person may say to a kind of decision.
+func verbsOf(kind string) []string {
+	var list []string
+	for _, verb := range slices.Sorted(maps.Keys(outcomes[kind])) {
+		if verb != "expire" {
+			list = append(list, verb)
+		}
+	}
+	return append(list, "cancel")
+}
+
+// decidedText tells who decided, when, what and how.
+func (a *Agent) decidedText(d Decision) string {
+	switch {
+	case d.State == Expired:
+		return "too late: this expired on " + a.when(d.Expires) + "; nothing was done"
+	case d.State == Dropped:
+		return "too late: the task ended before this was decided"
+	case d.By == nil:
+		return "already " + string(d.State)
+	}
+	return fmt.Sprintf("already %s on %s by %s (%s)", d.State, a.when(d.By.At), d.By.Login, d.By.Via)
+}
+
+// when shows a time to a person, with its zone.
+func (a *Agent) when(t time.Time) string { return a.local(t).Format("Mon 2 Jan 2006 15:04 MST") }
+
+// closeOps takes a decision out of the open ones: state to (with d's By and
+// Reason), its message out of Action and the two below, marked with the keyword of
+// the decision and \Seen. Its entry in INBOX, or wherever the person filed it,
+// stays; a message that lies nowhere else goes to Archive. Whether it does is
+// Decision.Alone, which the guard keeps right for every change a person makes, in
+// the record whose version these ops require.
+func closeOps(d Decision, version uint64, to DecisionState) []mailbox.Op {
+	var ops []mailbox.Op
+	if d.Alone {
+		ops = append(ops, mailbox.AddEntry{Message: d.Mail, Mailbox: Archive})
+	}
+	marks := []imap.Flag{imap.FlagSeen}
+	if k, ok := keywords[to]; ok {
+		marks = append(marks, k)
+	}
+	ops = append(ops,
+		mailbox.SetTag{Message: d.Mail, Old: decisionTag(d.ID)},
+		mailbox.MarkMessage{Message: d.Mail, Add: marks})
+	for _, box := range []mailbox.MailboxID{Action, Approve, Reject} {
+		ops = append(ops, mailbox.RemoveEntry{Message: d.Mail, Mailbox: box, IfPresent: true})
+	}
+	ops = append(ops, mailbox.Hold{Message: d.Mail, Name: decisionKey(d.ID), Release: true})
+	d.State, d.Verb, d.Until, d.Copied, d.Crowd = to, "", time.Time{}, false, false
+	return append(ops, decisionPut(d, version),
+		mailbox.DeleteDue{Kind: DueExpire, Key: d.ID},
+		mailbox.DeleteDue{Kind: DueWindow, Key: d.ID})
+}
+
+// decisionTag is the tag of a decision's message, for the guard.
+func decisionTag(id string) string { return "decision:" + id }
+
+// decisionPut writes a decision's record with the index keys of its state.
+func decisionPut(d Decision, version uint64) mailbox.PutRecord {
+	value, err := json.Marshal(d)
+	if err != nil {
+		panic(fmt.Sprintf("agent: decision does not encode: %v", err)) // a type of ours, never input
+	}
+	index := []string{indexOfTask + d.Task, indexOfRun + d.Run, fmt.Sprint(indexOfMessage, uint64(d.Mail))}
+	if d.State == Open || d.State == Deciding {
+		index = append(index, indexOpenDecisions)
+	}
+	if d.State == Deciding && d.By != nil {
+		index = append(index, indexDeciding+d.By.Login)
+	}
+	return mailbox.PutRecord{Key: decisionKey(d.ID), Version: version, Value: value, Index: index}
+}
+
+// loadDecision reads a decision of an account, and its record's version.
+func (a *Agent) loadDecision(ctx context.Context, account mailbox.AccountID, id string) (Decision, uint64, error) {
+	rec, err := a.store.Record(ctx, account, decisionKey(id))
+	if err != nil {
+		return Decision{}, 0, err
+	}
+	d, err := decodeDecision(rec)
+	return d, rec.Version, err
+}
+
+func decodeDecision(rec mailbox.Record) (Decision, error) {
+	var d Decision
+	if err := json.Unmarshal(rec.Value, &d); err != nil {
+		return d, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+	}
+	return d, nil
+}
+
+// findDecision finds the decision that id names: its own id, or that of a run or
+// task with exactly one open.
+func (a *Agent) findDecision(ctx context.Context, account mailbox.AccountID, id string) (Decision, error) {
+	id = crockfordFold(id)
+	d, _, err := a.loadDecision(ctx, account, id)
+	if err == nil || !isKind(err, mailbox.NotFound) {
+		return d, err
+	}
+	open, err := a.openDecisions(ctx, account, id)
+	if err != nil {
+		return Decision{}, err
+	}
+	switch len(open) {
+	case 1:
+		return open[0], nil
+	case 0:
+		return Decision{}, &mailbox.Error{Op: "decide", Kind: mailbox.NotFound, Name: printable(id),
+			Text: "no decision waits under the id " + printable(id)}
+	}
+	return Decision{}, &mailbox.Error{Op: "decide", Kind: mailbox.Invalid, Name: id,
+		Text: "several decisions wait; name one: " + listDecisions(open)}
+}
+
+func listDecisions(open []Decision) string {
+	var names []string
+	for _, d := range open {
+		names = append(names, d.ID+" ("+cmp.Or(d.Tool, d.Kind)+")")
+	}
+	return strings.Join(names, ", ")
+}
+
+// openDecisions lists the open decisions of a run or a task, oldest first.
+func (a *Agent) openDecisions(ctx context.Context, account mailbox.AccountID, id string) ([]Decision, error) {
+	index := indexOfTask + id
+	if strings.Contains(id, ".") {
+		index = indexOfRun + id
+	}
+	recs, err := a.store.Lookup(ctx, account, index)
+	if err != nil {
+		return nil, err
+	}
+	var open []Decision
+	for _, rec := range recs {
+		if !strings.HasPrefix(rec.Key, decisionKey("")) {
+			continue
+		}
+		d, err := decodeDecision(rec)
+		if err != nil {
+			return nil, err
+		}
+		if d.State == Open || d.State == Deciding {
+			open = append(open, d)
+		}
+	}
+	slices.SortFunc(open, func(x, y Decision) int {
+		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
+	})
+	return open, nil
+}
