@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"pizza/internal/tools"
@@ -25,6 +27,10 @@ type Options struct {
 	// ActionInInbox: an open decision also has an entry in INBOX.
 	ActionInInbox bool
 	Location      *time.Location // zone of times shown; nil: time.Local
+	// Sends is how many mails of ours a thread gets within an hour; 0: 60.
+	Sends int
+	// Limits of a run; zero fields: 20 model calls, 40 tool calls.
+	Limits Limits
 }
 
 // Models resolves a model name ("provider:id", "" for the default).
@@ -32,3 +38,75 @@ type Models interface {
 	Model(ctx context.Context, name string) (providers.Model, error)
 	Default() string
 }
+
+// Agent works the runs of all accounts. Make it with New; Run works until its
+// context ends. All methods are safe for concurrent use.
+type Agent struct {
+	opt   Options
+	store mailbox.Store
+	log   *slog.Logger
+	slots chan struct{} // one token a worker
+
+	owners ownerCache
+
+	mu       sync.Mutex                 // guards what follows
+	sessions map[string]*session        // runs worked on now, by run id
+	falls    map[string]int             // steps in a row without progress, by run id
+	accounts map[mailbox.AccountID]bool // with a dispatcher
+	fresh    chan mailbox.AccountID     // accounts that want one
+}
+
+// New checks and completes the options.
+func New(opt Options) (*Agent, error) {
+	if opt.Store == nil || opt.Models == nil || opt.Tools == nil || opt.Accounts == nil {
+		return nil, errors.New("agent: Store, Accounts, Models and Tools are required")
+	}
+	opt = opt.withDefaults()
+	return &Agent{
+		opt: opt, store: opt.Store, log: opt.Log,
+		slots:    make(chan struct{}, opt.Workers),
+		sessions: map[string]*session{},
+		falls:    map[string]int{},
+		accounts: map[mailbox.AccountID]bool{},
+		fresh:    make(chan mailbox.AccountID, 64),
+	}, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Workers <= 0 {
+		o.Workers = 16
+	}
+	if o.Domain == "" {
+		o.Domain = "localhost"
+	}
+	if o.Expiry <= 0 {
+		o.Expiry = 7 * 24 * time.Hour
+	}
+	if o.Window <= 0 {
+		o.Window = 15 * time.Second
+	}
+	if o.Location == nil {
+		o.Location = time.Local
+	}
+	if o.Sends <= 0 {
+		o.Sends = 60
+	}
+	if o.Limits.ModelCalls <= 0 {
+		o.Limits.ModelCalls = 20
+	}
+	if o.Limits.ToolCalls <= 0 {
+		o.Limits.ToolCalls = 40
+	}
+	return o
+}
+
+func (a *Agent) now() time.Time { return a.opt.Now() }
+
+// local gives a time in the zone that times are shown in.
+func (a *Agent) local(t time.Time) time.Time { return t.In(a.opt.Location) }

@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"time"
+
+	"pizza/internal/tools"
+	"pizza/providers"
+)
+
+// Do says what kind of thing comes next.
+type Do string
+
+const (
+	DoNothing Do = "nothing" // the run has ended
+	DoStep    Do = "step"    // commit what the lists of the Action say
+	DoCall    Do = "call"    // call the model
+	DoBusy    Do = "busy"    // calls run in this process; their outcome comes next
+	DoWait    Do = "wait"    // for the owner
+	DoFinish  Do = "finish"  // the last reply is the answer
+	DoFail    Do = "fail"    // end with a failure mail
+	DoEnd     Do = "end"     // end as the owner asked
+)
+
+// Action is what happens next.
+type Action struct {
+	Do Do
+
+	// Of DoStep: calls by id, in the order of the reply.
+	Plan   []string // policy judges them
+	Settle []string // they end without running
+	Ask    []string // a decision is opened
+	Start  []string // their intent is committed, then they run
+	Unsure []string // nobody knows whether they happened: recorded, then asked
+
+	// Of DoCall.
+	N     int       // number of the intent
+	Open  bool      // it is on disk already
+	After time.Time // not before; zero: now
+
+	For  string // of DoWait: approval or question
+	Fail Fail   // of DoFail
+}
+
+// Fail says why a run fails.
+type Fail string
+
+const (
+	FailModel   Fail = "model"   // State.Failed says how
+	FailLimit   Fail = "limit"   // a limit of the run is reached
+	FailFilter  Fail = "filter"  // the provider refused by its content policy
+	FailWindow  Fail = "window"  // the context window is used up
+	FailLost    Fail = "lost"    // crashes took too many replies in a row
+	FailJournal Fail = "journal" // the journal cannot be used
+	FailStep    Fail = "step"    // steps failed again and again in this process
+)
+
+const (
+	maxFailures = 8  // failed model calls in a row
+	maxLost     = 10 // model calls in a row that a crash took
+	maxAttempts = 10 // of a read-only or idempotent call that crashes take
+	maxEmpty    = 2  // empty replies in a row that are asked again
+)
+
+// Next says what happens next. It is pure and total: no clock, no chance, no I/O;
+// the same journal gives the same answer in every process.
+func Next(s State) Action {
+	switch {
+	case s.Finished != nil:
+		return Action{Do: DoNothing}
+	case s.Started == nil:
+		return Action{Do: DoFail, Fail: FailJournal}
+	}
+	step, busy, waits := sift(s)
+	switch {
+	case s.ending():
+		if busy {
+			return Action{Do: DoBusy}
+		}
+		return Action{Do: DoEnd}
+	case !s.settled() && overCalls(s):
+		return Action{Do: DoFail, Fail: FailLimit}
+	case step.Do != "":
+		return step
+	case busy:
+		return Action{Do: DoBusy}
+	case waits != "":
+		return Action{Do: DoWait, For: waits}
+	}
+	return nextCall(s)
+}
+
+// sift puts the unsettled calls into the lists of a step; busy is whether any runs
+// in this process, waits what the rest waits for.
+func sift(s State) (step Action, busy bool, waits string) {
+	add := func(list *[]string, c Call) {
+		step.Do = DoStep
+		*list = append(*list, c.ID)
+	}
+	for _, c := range s.open() {
+		switch c.State {
+		case callPlanned:
+			add(&step.Plan, c)
+		case callClosing:
+			add(&step.Settle, c)
+		case callToAsk, callUnsure:
+			add(&step.Ask, c)
+		case callAllowed:
+			add(&step.Start, c)
+		case callAsking:
+			waits = waitsFor(waits, c.Kind)
+		case callStarted:
+			switch {
+			case !c.Stale:
+				busy = true
+			case c.Class == tools.OnceOnly || c.Attempt >= maxAttempts:
+				add(&step.Unsure, c)
+			default:
+				add(&step.Start, c)
+			}
+		}
+	}
+	return step, busy, waits
+}
+
+// waitsFor names what a run waits for; an approval outweighs a question.
+func waitsFor(so, kind string) string {
+	if kind == decisionApproval || so == decisionApproval {
+		return decisionApproval
+	}
+	return "question"
+}
+
+// overCalls reports whether the last reply asks for more calls than the run may
+// make and none of them was judged.
+func overCalls(s State) bool {
+	limit := s.Started.Limits.ToolCalls
+	if limit <= 0 || s.ToolCalls <= limit {
+		return false
+	}
+	for _, c := range s.open() {
+		if c.State != callPlanned {
+			return false
+		}
+	}
+	return true
+}
+
+// nextCall decides when no call is open.
+func nextCall(s State) Action {
+	call := Action{Do: DoCall, N: s.Intents + 1}
+	switch {
+	case s.Pending && !s.Stale:
+		return Action{Do: DoCall, N: s.Intents, Open: true}
+	case s.Pending && s.Lost >= maxLost:
+		return Action{Do: DoFail, Fail: FailLost}
+	case s.Failed != nil && (s.Failed.Retry.IsZero() || s.Failures >= maxFailures):
+		return Action{Do: DoFail, Fail: FailModel}
+	case s.Failed != nil:
+		call.After = s.Failed.Retry
+	case len(s.Turns) == 0:
+		return Action{Do: DoFail, Fail: FailJournal}
+	case !s.Pending:
+		if act := afterTurn(s, s.Turns[len(s.Turns)-1]); act.Do != DoCall {
+			return act
+		}
+	}
+	if limit := s.Started.Limits.ModelCalls; limit > 0 && s.ModelCalls >= limit {
+		return Action{Do: DoFail, Fail: FailLimit}
+	}
+	return call
+}
+
+// afterTurn says what follows the newest turn, all calls being settled.
+func afterTurn(s State, t Turn) Action {
+	if t.Reply == nil || len(t.Calls) > 0 {
+		return Action{Do: DoCall}
+	}
+	switch t.Reply.Reply.Stop {
+	case providers.StopFilter:
+		return Action{Do: DoFail, Fail: FailFilter}
+	case providers.StopContext:
+		return Action{Do: DoFail, Fail: FailWindow}
+	case providers.StopPause:
+		return Action{Do: DoCall}
+	}
+	if s.Empty > 0 && s.Empty <= maxEmpty {
+		return Action{Do: DoCall}
+	}
+	return Action{Do: DoFinish}
+}

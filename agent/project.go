@@ -1,0 +1,203 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+// projection is what a request is made from.
+type projection struct {
+	State   State
+	Earlier []providers.Message                    // the thread before this run
+	Inputs  map[mailbox.MessageID][]providers.Part // what each mail says
+	Info    providers.Info
+	Thread  string
+}
+
+// request derives the model request from the journal. It is never stored: the
+// journal is the truth. Whatever the journal's prefix, every call has exactly one
+// result, in one message right after the reply, in the order of the calls.
+func (p projection) request() providers.Request {
+	req := providers.Request{Thread: p.Thread}
+	if p.State.Started != nil {
+		req.System, req.Tools = p.State.Started.System, p.State.Started.Tools
+	}
+	for _, m := range p.Earlier {
+		req.Messages = push(req.Messages, m)
+	}
+	for _, t := range p.State.Turns {
+		if t.Inbound != nil {
+			parts := slices.Clone(p.Inputs[t.Inbound.Message])
+			req.Messages = push(req.Messages, providers.Message{Role: providers.User, Parts: clean(parts)})
+			continue
+		}
+		req.Messages = push(req.Messages, p.assistant(t.Reply.Reply.Message))
+		req.Messages = push(req.Messages, results(t.Calls))
+	}
+	if len(req.Messages) > 0 && req.Messages[0].Role != providers.User {
+		first := providers.Message{Role: providers.User, Parts: []providers.Part{{Kind: providers.Text, Text: "(no text)"}}}
+		req.Messages = slices.Insert(req.Messages, 0, first)
+	}
+	return req
+}
+
+// push adds m, merged into the message before it when both are the user's: roles
+// alternate. A message without content is left out.
+func push(list []providers.Message, m providers.Message) []providers.Message {
+	if len(m.Parts) == 0 {
+		return list
+	}
+	if n := len(list); n > 0 && m.Role == providers.User && list[n-1].Role == providers.User {
+		list[n-1].Parts = append(slices.Clip(list[n-1].Parts), m.Parts...)
+		return list
+	}
+	return append(list, m)
+}
+
+// assistant is a reply as it goes back: its raw content only to who produced it,
+// because signatures and item ids are bound to provider, endpoint and model.
+func (p projection) assistant(m providers.Message) providers.Message {
+	parts := clean(m.Parts)
+	if m.From == nil || *m.From != originOf(p.Info) {
+		m.Raw, m.From = nil, nil
+		parts = slices.DeleteFunc(parts, func(q providers.Part) bool { return q.Kind == providers.Reasoning })
+	}
+	speaks := slices.ContainsFunc(parts, func(q providers.Part) bool { return q.Kind != providers.Reasoning })
+	if !speaks { // an empty reply says nothing to the next call
+		parts = nil
+	}
+	m.Role, m.Parts = providers.Assistant, parts
+	return m
+}
+
+// clean copies parts, without blank text and with text that any JSON reader takes.
+func clean(parts []providers.Part) []providers.Part {
+	var kept []providers.Part
+	for _, q := range parts {
+		if q.Kind == providers.Text {
+			q.Text = plain(q.Text)
+			if strings.TrimSpace(q.Text) == "" {
+				continue
+			}
+		}
+		kept = append(kept, q)
+	}
+	return kept
+}
+
+// plain makes text valid UTF-8 without control characters but tab and line feed.
+func plain(s string) string {
+	ok := func(r rune) bool { return r >= ' ' && r != 0x7f || r == '\n' || r == '\t' }
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if !ok(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// noResult stands for an outcome that is not known, in neutral words.
+const noResult = "No result is available. The call may or may not have had its effect."
+
+// results answers every call of a reply in one message.
+func results(calls []Call) providers.Message {
+	m := providers.Message{Role: providers.Tool}
+	for _, c := range calls {
+		r := &providers.ToolResult{ID: c.ID, Name: c.Name, Content: noResult, Error: true}
+		if c.State == callSettled {
+			r.Content, r.Error = plain(c.End.Content), c.End.Status != endOK
+		}
+		if strings.TrimSpace(r.Content) == "" {
+			r.Content = "(no output)"
+		}
+		m.Parts = append(m.Parts, providers.Part{Kind: providers.ResultPart, Result: r})
+	}
+	return m
+}
+
+// checkPairs refuses a request that providers refuse for ever after: roles that do
+// not alternate, a call without its result, a result without its call.
+func checkPairs(req providers.Request) error {
+	var open []string
+	seen := map[string]bool{}
+	last := providers.Role("")
+	for i, m := range req.Messages {
+		if err := checkRole(i, last, m.Role, open); err != nil {
+			return err
+		}
+		if m.Role == providers.Tool {
+			if got := resultIDs(m); !slices.Equal(got, open) {
+				return fmt.Errorf("agent: message %d: results %v for calls %v", i, got, open)
+			}
+			open = nil
+		}
+		for _, c := range callsOf(m) {
+			if m.Role != providers.Assistant || seen[c.ID] || c.ID == "" {
+				return fmt.Errorf("agent: message %d: call %q is out of place", i, c.ID)
+			}
+			seen[c.ID] = true
+			open = append(open, c.ID)
+		}
+		last = m.Role
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("agent: calls %v have no result", open)
+	}
+	return nil
+}
+
+func checkRole(i int, last, role providers.Role, open []string) error {
+	switch {
+	case i == 0 && role != providers.User:
+		return fmt.Errorf("agent: the first message is of role %s", role)
+	case role == last:
+		return fmt.Errorf("agent: message %d: role %s twice", i, role)
+	case len(open) > 0 && role != providers.Tool:
+		return fmt.Errorf("agent: message %d: calls %v have no result", i, open)
+	case role == providers.Tool && len(open) == 0:
+		return fmt.Errorf("agent: message %d: results without calls", i)
+	}
+	return nil
+}
+
+func resultIDs(m providers.Message) []string {
+	var ids []string
+	for _, p := range m.Parts {
+		if p.Result != nil {
+			ids = append(ids, p.Result.ID)
+		}
+	}
+	return ids
+}
+
+const (
+	// maxResult is how much of a tool result the journal and the model hold; what is
+	// longer lies in a blob.
+	maxResult  = 32 << 10
+	resultHead = 20 << 10
+	resultTail = 8 << 10
+)
+
+// headTail shortens a long result to its two ends, on rune boundaries.
+func headTail(s string) string {
+	if len(s) <= maxResult {
+		return s
+	}
+	head, tail := s[:resultHead], s[len(s)-resultTail:]
+	for len(head) > 0 && !utf8.RuneStart(s[len(head)]) {
+		head = head[:len(head)-1]
+	}
+	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+		tail = tail[1:]
+	}
+	return fmt.Sprintf("%s\n\n[%d of %d bytes left out here; the result was too long. Ask for a smaller part.]\n\n%s",
+		head, len(s)-len(head)-len(tail), len(s), tail)
+}

@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"pizza/mailbox"
+)
+
+// mustJSON encodes a type of ours.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("agent: %T does not encode: %v", v, err)) // a type of ours, never input
+	}
+	return b
+}
+
+// runPut writes a run's record with the index keys of its state.
+func runPut(r Run, version uint64) mailbox.PutRecord {
+	index := []string{indexOfTask + r.Task}
+	if !r.State.Ended() {
+		index = append(index, indexLiveRuns)
+	}
+	if r.Status != 0 {
+		index = append(index, fmt.Sprint(indexOfMessage, uint64(r.Status)))
+	}
+	return mailbox.PutRecord{Key: runKey(r.ID), Version: version, Value: mustJSON(r), Index: index}
+}
+
+// refPut writes what a mail of ours belongs to. Its Message-ID is fresh, so any
+// record of that key is an earlier try of the same commit.
+func refPut(messageID string, ref MessageRef) mailbox.PutRecord {
+	return mailbox.PutRecord{Key: midKey(messageID), Any: true, Value: mustJSON(ref)}
+}
+
+// statusTag is the tag of a run's status message, for the guard.
+func statusTag(run string) string { return "status:" + run }
+
+// runHold keeps a message alive as a run's input.
+func runHold(run string) string { return "run/" + run }

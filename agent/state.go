@@ -1,0 +1,498 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pizza/internal/tools"
+	"pizza/providers"
+)
+
+// State is a fold over a run's journal: everything Next needs to decide what
+// happens next, and what the projection needs to speak to the model. It is a value
+// of the journal alone, but for what stands under "of this process".
+type State struct {
+	Seq     uint64 // of the last event
+	Started *EvStarted
+	Turns   []Turn // mails and replies, in journal order
+
+	Intents    int          // model calls begun, the lost and failed ones too
+	Pending    bool         // the last intent has neither reply nor failure
+	Failed     *EvModelFail // the last call failed, and none was begun since
+	Failures   int          // failed calls in a row
+	Lost       int          // intents in a row whose reply a crash took
+	Empty      int          // replies in a row that hold neither text nor call
+	ModelCalls int          // answered ones: what counts against the limit
+	ToolCalls  int          // calls the model asked for
+	Usage      providers.Usage
+
+	Out      []OutChange // of /out, in order; the newest of a name counts
+	Cancel   *EvCancel
+	Stop     *EvDecided // the owner answered "stop" to an unknown outcome
+	Finished *EvFinished
+
+	// Of this process: the open model intent was made by an earlier one.
+	Stale bool
+}
+
+// Turn is a mail that came in, or a reply of the model with its calls.
+type Turn struct {
+	Inbound *Inbound
+	Reply   *EvReply
+	Calls   []Call
+}
+
+// CallState says where a call stands.
+type CallState string
+
+const (
+	callPlanned CallState = "planned" // the model asked for it; policy judges it next
+	callToAsk   CallState = "to ask"  // policy wants the owner's decision; it is opened next
+	callAsking  CallState = "asking"  // a decision is open; the owner (or expiry) ends it
+	callAllowed CallState = "allowed" // may run: by policy, approval or "repeat"; its intent comes next
+	callStarted CallState = "started" // the intent is on disk; its outcome comes next
+	callUnsure  CallState = "unsure"  // nobody knows whether it happened; the question is opened next
+	callClosing CallState = "closing" // ends without running (denied, invalid, rejected, expired, confirmed); its result comes next
+	callSettled CallState = "settled" // has its result; final
+)
+
+// Call is a tool call of a reply.
+type Call struct {
+	providers.ToolCall
+	State    CallState
+	Rule     tools.Rule
+	Why      string // of policy, for the model
+	Decision string // the last one opened about it
+	Kind     string // of that decision
+	Decided  *EvDecided
+	Attempt  int
+	Hash     string
+	Class    tools.Class
+	End      *EvToolEnd
+
+	// Of this process: the intent was made by an earlier one.
+	Stale bool
+}
+
+// JournalError is an event that cannot follow what stands before it.
+type JournalError struct {
+	Seq    uint64
+	Event  string
+	Reason string
+}
+
+func (e *JournalError) Error() string {
+	return fmt.Sprintf("agent: journal event %d (%s): %s", e.Seq, e.Event, e.Reason)
+}
+
+// Fold reads a journal from its first event. An event that cannot follow is a
+// *JournalError.
+func Fold(events []Event) (State, error) {
+	var s State
+	for _, e := range events {
+		if err := s.Apply(e); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// Apply adds the next event. After an error s is as before.
+func (s *State) Apply(e Event) error {
+	next := s.clone()
+	if reason := next.apply(e); reason != "" {
+		return &JournalError{Seq: s.Seq + 1, Event: e.kind(), Reason: reason}
+	}
+	next.Seq++
+	*s = next
+	return nil
+}
+
+// clone copies what apply changes in place: the calls of the last reply. Earlier
+// turns are settled and shared.
+func (s *State) clone() State {
+	next := *s
+	next.Turns = slices.Clip(s.Turns)
+	if i := s.lastReply(); i >= 0 && len(s.Turns[i].Calls) > 0 {
+		next.Turns = slices.Clone(s.Turns)
+		next.Turns[i].Calls = slices.Clone(s.Turns[i].Calls)
+	}
+	next.Out = slices.Clip(s.Out)
+	return next
+}
+
+// lastReply is the index of the newest reply in Turns, -1 if there is none.
+func (s *State) lastReply() int {
+	for i := len(s.Turns) - 1; i >= 0; i-- {
+		if s.Turns[i].Reply != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// open are the calls of the last reply; only they can be unsettled.
+func (s *State) open() []Call {
+	if i := s.lastReply(); i >= 0 {
+		return s.Turns[i].Calls
+	}
+	return nil
+}
+
+func (s *State) call(id string) *Call {
+	calls := s.open()
+	for i := range calls {
+		if calls[i].ID == id {
+			return &calls[i]
+		}
+	}
+	return nil
+}
+
+// settled reports whether every call has its result.
+func (s *State) settled() bool {
+	return !slices.ContainsFunc(s.open(), func(c Call) bool { return c.State != callSettled })
+}
+
+// ending reports whether the owner asked the run to end.
+func (s *State) ending() bool { return s.Cancel != nil || s.Stop != nil }
+
+// Age marks what is open as begun by an earlier process. It is called after
+// loading a journal, before the first Next.
+func (s *State) Age() {
+	*s = s.clone()
+	s.Stale = s.Pending
+	calls := s.open()
+	for i := range calls {
+		calls[i].Stale = calls[i].State == callStarted
+	}
+}
+
+// Files returns /out as it is now: names in order of their first appearance.
+func (s *State) Files() []OutChange {
+	var files []OutChange
+	for _, c := range s.Out {
+		i := slices.IndexFunc(files, func(f OutChange) bool { return f.Name == c.Name })
+		switch {
+		case c.Deleted && i >= 0:
+			files = slices.Delete(files, i, i+1)
+		case c.Deleted:
+		case i >= 0:
+			files[i] = c
+		default:
+			files = append(files, c)
+		}
+	}
+	return files
+}
+
+// apply returns why e cannot follow, "" when it was applied.
+func (s *State) apply(e Event) string {
+	switch {
+	case s.Finished != nil:
+		return "after the end"
+	case e.Started != nil:
+		if s.Started != nil {
+			return "started twice"
+		}
+		s.Started = e.Started
+		return ""
+	case s.Started == nil:
+		return "before the start"
+	case e.Inbound != nil:
+		s.Turns = append(s.Turns, Turn{Inbound: e.Inbound})
+		return ""
+	case e.Intent != nil:
+		return s.intent(*e.Intent)
+	case e.Reply != nil:
+		return s.reply(e.Reply)
+	case e.ModelFail != nil:
+		return s.modelFail(e.ModelFail)
+	case e.Cancel != nil:
+		if s.Cancel == nil { // the first counts
+			s.Cancel = e.Cancel
+		}
+		return ""
+	case e.Finished != nil:
+		return s.finish(e.Finished)
+	}
+	return s.applyCall(e)
+}
+
+func (s *State) applyCall(e Event) string {
+	c := s.call(e.callID())
+	if c == nil {
+		return "no such call in the last reply"
+	}
+	switch {
+	case e.Policy != nil:
+		return c.policy(*e.Policy)
+	case e.Asked != nil:
+		return c.asked(*e.Asked)
+	case e.Decided != nil:
+		if e.Decided.Verb == "stop" && c.Kind == decisionUnknown {
+			s.Stop = e.Decided
+		}
+		return c.decided(e.Decided)
+	case e.ToolStart != nil:
+		if s.ending() {
+			return "an intent in a run that ends"
+		}
+		return c.start(*e.ToolStart)
+	case e.ToolEnd != nil:
+		if e.ToolEnd.Status == endCancelled && !s.ending() {
+			return "cancelled without a request"
+		}
+		reason := c.end(e.ToolEnd)
+		if reason == "" {
+			s.Out = append(s.Out, e.ToolEnd.Out...)
+		}
+		return reason
+	}
+	return "an event without content"
+}
+
+func (s *State) intent(e EvIntent) string {
+	switch {
+	case e.N != s.Intents+1:
+		return fmt.Sprintf("intent %d after %d", e.N, s.Intents)
+	case !s.settled():
+		return "a call without its result"
+	case s.ending():
+		return "an intent in a run that ends"
+	}
+	if s.Pending {
+		s.Lost++
+	}
+	s.Intents, s.Pending, s.Stale, s.Failed = e.N, true, false, nil
+	return ""
+}
+
+func (s *State) reply(e *EvReply) string {
+	if reason := s.answers(e.N); reason != "" {
+		return reason
+	}
+	t := Turn{Reply: e}
+	for _, c := range callsOf(e.Reply.Message) {
+		if c.ID == "" || s.known(c.ID) || slices.ContainsFunc(t.Calls, func(o Call) bool { return o.ID == c.ID }) {
+			return "call id " + c.ID + " is not unique"
+		}
+		t.Calls = append(t.Calls, Call{ToolCall: c, State: callPlanned})
+	}
+	s.Empty++
+	if len(t.Calls) > 0 || textOf(e.Reply.Message) != "" {
+		s.Empty = 0
+	}
+	s.Turns = append(s.Turns, t)
+	s.Pending, s.Stale, s.Failures, s.Lost = false, false, 0, 0
+	s.ModelCalls++
+	s.ToolCalls += len(t.Calls)
+	s.Usage = s.Usage.Add(e.Reply.Usage)
+	return ""
+}
+
+func (s *State) modelFail(e *EvModelFail) string {
+	if reason := s.answers(e.N); reason != "" {
+		return reason
+	}
+	s.Pending, s.Stale, s.Failed = false, false, e
+	s.Failures++
+	return ""
+}
+
+// answers says why n cannot be answered now.
+func (s *State) answers(n int) string {
+	switch {
+	case !s.Pending || n != s.Intents:
+		return fmt.Sprintf("answers call %d, which is not open", n)
+	case s.ending():
+		return "an answer in a run that ends"
+	}
+	return ""
+}
+
+// known reports whether a call of this run has the id.
+func (s *State) known(id string) bool {
+	for _, t := range s.Turns {
+		for _, c := range t.Calls {
+			if c.ID == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *State) finish(e *EvFinished) string {
+	switch {
+	case !e.State.Ended():
+		return "finished as " + string(e.State)
+	case e.State == Done && (s.Pending || !s.settled()):
+		return "done with something open"
+	case e.State == Done && s.ending():
+		return "done after a request to end"
+	case e.State == Cancelled && !s.ending():
+		return "cancelled without a request"
+	}
+	s.Finished = e
+	return ""
+}
+
+// Kinds of decisions.
+const (
+	decisionApproval = "approval"
+	decisionUnknown  = "unknown"
+)
+
+// Statuses of a tool result.
+const (
+	endOK        = "ok"
+	endError     = "error"
+	endDenied    = "denied"
+	endCancelled = "cancelled"
+	endUnknown   = "unknown"
+)
+
+func (c *Call) policy(e EvPolicy) string {
+	if c.State != callPlanned {
+		return c.cannot("be judged")
+	}
+	c.Rule, c.Why = tools.Rule(e.Rule), e.Text
+	switch c.Rule {
+	case tools.Allow:
+		c.State = callAllowed
+	case tools.Ask:
+		c.State = callToAsk
+	case tools.Deny, tools.Invalid:
+		c.State = callClosing
+	default:
+		return "unknown rule " + e.Rule
+	}
+	return ""
+}
+
+func (c *Call) asked(e EvAsked) string {
+	switch {
+	case c.State == callToAsk && e.Kind == decisionApproval:
+	case c.State == callUnsure && e.Kind == decisionUnknown:
+	default:
+		return c.cannot("be asked about as " + e.Kind)
+	}
+	c.State, c.Decision, c.Kind, c.Decided = callAsking, e.Decision, e.Kind, nil
+	return ""
+}
+
+func (c *Call) decided(e *EvDecided) string {
+	if c.State != callAsking || c.Decision != e.Decision {
+		return c.cannot("be decided by " + e.Decision)
+	}
+	switch c.Kind + " " + e.Verb {
+	case "approval approve", "unknown repeat":
+		c.State = callAllowed
+	case "approval reject", "approval expire", "unknown happened", "unknown expire", "unknown stop":
+		c.State = callClosing
+	default:
+		return "verb " + e.Verb + " for " + c.Kind
+	}
+	c.Decided = e
+	return ""
+}
+
+func (c *Call) start(e EvToolStart) string {
+	again := c.State == callStarted && c.Class != tools.OnceOnly
+	switch {
+	case c.State != callAllowed && !again:
+		return c.cannot("start")
+	case e.Attempt != c.Attempt+1:
+		return fmt.Sprintf("attempt %d after %d", e.Attempt, c.Attempt)
+	}
+	c.State, c.Attempt, c.Hash, c.Class, c.Stale = callStarted, e.Attempt, e.Hash, tools.Class(e.Class), false
+	return ""
+}
+
+func (c *Call) end(e *EvToolEnd) string {
+	legal := false
+	switch e.Status {
+	case endOK:
+		legal = c.State == callStarted || c.State == callClosing && c.confirmed()
+	case endError:
+		legal = c.State == callStarted || c.State == callClosing
+	case endDenied:
+		legal = c.State == callClosing || c.State == callAllowed
+	case endCancelled:
+		legal = c.State != callSettled
+	case endUnknown:
+		legal = c.State == callStarted
+	}
+	if !legal {
+		return c.cannot("end as " + e.Status)
+	}
+	c.State, c.End, c.Stale = callSettled, e, false
+	if e.Status == endUnknown {
+		c.State = callUnsure
+	}
+	return ""
+}
+
+// confirmed reports whether the owner said that the call had its effect.
+func (c *Call) confirmed() bool { return c.Decided != nil && c.Decided.Verb == "happened" }
+
+func (c *Call) cannot(what string) string {
+	return "call " + c.ID + ", " + string(c.State) + ", cannot " + what
+}
+
+// kind names an event for people and errors.
+func (e Event) kind() string {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return "?"
+	}
+	var m map[string]json.RawMessage
+	_ = json.Unmarshal(b, &m) // what we just encoded
+	delete(m, "at")
+	for k := range m {
+		return k
+	}
+	return "empty"
+}
+
+// callID is the call an event is about, "" for none.
+func (e Event) callID() string {
+	switch {
+	case e.Policy != nil:
+		return e.Policy.Call
+	case e.Asked != nil:
+		return e.Asked.Call
+	case e.Decided != nil:
+		return e.Decided.Call
+	case e.ToolStart != nil:
+		return e.ToolStart.Call
+	case e.ToolEnd != nil:
+		return e.ToolEnd.Call
+	}
+	return ""
+}
+
+// callsOf lists the calls of a message in order.
+func callsOf(m providers.Message) []providers.ToolCall {
+	var calls []providers.ToolCall
+	for _, p := range m.Parts {
+		if p.Kind == providers.Call && p.Call != nil {
+			calls = append(calls, *p.Call)
+		}
+	}
+	return calls
+}
+
+// textOf is the text of a message, without blank parts.
+func textOf(m providers.Message) string {
+	var parts []string
+	for _, p := range m.Parts {
+		if t := strings.TrimSpace(p.Text); p.Kind == providers.Text && t != "" {
+			parts = append(parts, t)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
