@@ -68,15 +68,15 @@ type Mailbox struct {
 // Entry is one message's place in a mailbox. It is a plain value of a few words
 // so that a snapshot of 100,000 fits in a few MB.
 type Entry struct {
-	UID     imap.UID
-	Deleted bool    // \Deleted of this entry
-	Flags   FlagSet // all other flags, of the message
 	Message MessageID
 	ModSeq  ModSeq
-	Size    uint32 // octets (RFC822.SIZE)
-	Date    int64  // INTERNALDATE, Unix seconds
-	Zone    int16  // INTERNALDATE's zone, minutes east of UTC
-	Saved   int64  // when it came into this mailbox (SAVEDATE), Unix seconds
+	Date    int64 // INTERNALDATE, Unix seconds
+	Saved   int64 // when it came into this mailbox (SAVEDATE), Unix seconds
+	UID     imap.UID
+	Flags   FlagSet // all flags but \Deleted, of the message
+	Size    uint32  // octets (RFC822.SIZE)
+	Zone    int16   // INTERNALDATE's zone, minutes east of UTC
+	Deleted bool    // \Deleted of this entry
 }
 
 // Internal returns INTERNALDATE with its own zone.
@@ -106,9 +106,5 @@ type Blob struct {
 	Size int64
 }
 
-// SystemFlag order and the keywords after it are rendered in canonical case:
-// mbsync loses a flag printed as \seen.
-var (
-	// ErrClosed is returned by every method of a closed store.
-	ErrClosed = &Error{Op: "store", Kind: Transient, Name: "closed"}
-)
+// ErrClosed is returned by every method of a closed store.
+var ErrClosed = &Error{Op: "store", Kind: Transient, Name: "closed"}
