@@ -45,9 +45,11 @@ type Limits struct {
 	ToolCalls  int `json:"tool_calls"`
 }
 
-// EvIntent is written before a model call: the N-th, counted from 1.
+// EvIntent is written before a model call: the N-th, counted from 1. Epoch is the
+// store's at that time: an open intent of an earlier epoch is one a crash took.
 type EvIntent struct {
-	N int `json:"n"`
+	N     int    `json:"n"`
+	Epoch uint64 `json:"epoch,omitempty"`
 }
 
 // EvReply is the model's answer to intent N, raw content as received.

@@ -91,6 +91,8 @@ type Inbound struct {
 	MessageID string            `json:"message_id"` // header field, without brackets
 	Subject   string            `json:"subject"`
 	Date      time.Time         `json:"date"`
+	// Model is the model the mail asks for (X-Pizza-Model); empty: the default.
+	Model string `json:"model,omitempty"`
 }
 
 // RunState is a named state of a run.
@@ -162,6 +164,8 @@ type Decision struct {
 	// A move's window.
 	Verb  string    `json:"verb,omitempty"`
 	Until time.Time `json:"until,omitempty"`
+	// Source is where the entry came from that was moved or deleted.
+	Source mailbox.MailboxID `json:"source,omitempty"`
 	// Copied: still open, but a program without MOVE made a further entry in the
 	// mailbox of Verb; \Deleted on the source starts the window.
 	Copied bool `json:"copied,omitempty"`

@@ -20,6 +20,7 @@ type State struct {
 
 	Intents    int          // model calls begun, the lost and failed ones too
 	Pending    bool         // the last intent has neither reply nor failure
+	Epoch      uint64       // of the last intent
 	Failed     *EvModelFail // the last call failed, and none was begun since
 	Failures   int          // failed calls in a row
 	Lost       int          // intents in a row whose reply a crash took
@@ -159,11 +160,12 @@ func (s *State) settled() bool {
 // ending reports whether the owner asked the run to end.
 func (s *State) ending() bool { return s.Cancel != nil || s.Stop != nil }
 
-// Age marks what is open as begun by an earlier process. It is called after
-// loading a journal, before the first Next.
-func (s *State) Age() {
+// Age marks what is open as lost: the model intent when it was made before epoch,
+// and every started call. It is called after loading a journal, before the first
+// Next, when no call of the run is under way in this process.
+func (s *State) Age(epoch uint64) {
 	*s = s.clone()
-	s.Stale = s.Pending
+	s.Stale = s.Pending && s.Epoch != epoch
 	calls := s.open()
 	for i := range calls {
 		calls[i].Stale = calls[i].State == callStarted
@@ -266,7 +268,7 @@ func (s *State) intent(e EvIntent) string {
 	if s.Pending {
 		s.Lost++
 	}
-	s.Intents, s.Pending, s.Stale, s.Failed = e.N, true, false, nil
+	s.Intents, s.Epoch, s.Pending, s.Stale, s.Failed = e.N, e.Epoch, true, false, nil
 	return ""
 }
 
