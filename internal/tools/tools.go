@@ -6,6 +6,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 )
 
@@ -93,14 +94,98 @@ type Files struct {
 func NewFiles(grants func() []Grant) *Files { return &Files{grants: grants} }
 
 // Specs lists the tools in a fixed order.
-//
-//	func (f *Files) Specs() []Spec
-//
-// Plan says what a call would do; it never touches a file's content.
-//
-//	func (f *Files) Plan(c Call) Plan
-//
-// Run makes the call.
-//
-//	func (f *Files) Run(ctx context.Context, w Workspace, c Call) Outcome
-var _ context.Context
+func (f *Files) Specs() []Spec {
+	specs := make([]Spec, 0, len(fileTools))
+	for _, t := range fileTools {
+		specs = append(specs, Spec{Name: t.name, Description: t.about, Schema: t.schema()})
+	}
+	return specs
+}
+
+// Plan says what a call would do, from its arguments and the grants alone; it
+// touches no file. Arguments that do not fit the schema exactly, and paths that are
+// none of ours, are Invalid; a change of what is read-only is Deny.
+func (f *Files) Plan(c Call) Plan {
+	_, p := f.prepare(c)
+	return p
+}
+
+// Run makes the call. It checks it as Plan does and makes none that Plan denies. A
+// call that ctx ends before its effect is an error without effect; one that has
+// begun its effect is finished. Changes of /out are in the Outcome alone: the caller
+// records them and then shows them in w.Out.
+func (f *Files) Run(ctx context.Context, w Workspace, c Call) Outcome {
+	j, p := f.prepare(c)
+	if p.Rule != Allow && p.Rule != Ask {
+		return failed("%s", p.Reason)
+	}
+	if ctx.Err() != nil {
+		return failed("%s was stopped before it did anything", c.Name)
+	}
+	return j.tool.run(ctx, w, j)
+}
+
+// job is a checked call.
+type job struct {
+	f    *Files
+	tool *tool
+	args args
+	path target
+	to   target // of move_file
+}
+
+// prepare checks a call and plans it.
+func (f *Files) prepare(c Call) (*job, Plan) {
+	t := toolNamed(c.Name)
+	if t == nil {
+		return nil, Plan{Class: OnceOnly, Rule: Invalid, Reason: "there is no tool " + Show(c.Name)}
+	}
+	invalid := func(err error) (*job, Plan) {
+		return nil, Plan{Class: t.class, Rule: Invalid, Reason: err.Error()}
+	}
+	a, err := t.parse(c.Args)
+	if err != nil {
+		return invalid(err)
+	}
+	j := &job{f: f, tool: t, args: a}
+	if j.path, err = f.resolve(a.text["path"]); err != nil {
+		return invalid(err)
+	}
+	if to, ok := a.text["to"]; ok {
+		if j.to, err = f.resolve(to); err != nil {
+			return invalid(err)
+		}
+	}
+	if err := t.check(j); err != nil {
+		return invalid(err)
+	}
+	return j, j.plan()
+}
+
+// plan applies the rules of the places: reading is allowed, /out is the run's own,
+// a change of a granted folder is asked, and anything read-only is denied.
+func (j *job) plan() Plan {
+	p := Plan{Class: j.tool.class, Rule: Allow, Sentence: j.tool.sentence(j)}
+	if j.tool.class == ReadOnly {
+		return p
+	}
+	switch {
+	case j.path.place == inPlace:
+		p.Rule, p.Reason = Deny, "/in is read-only: it holds the attachments of the task's mails"
+	case j.path.place == outPlace:
+		p.Class = Idempotent
+	case !j.path.grant.Write:
+		p.Rule, p.Reason = Deny, "/local/"+j.path.grant.ID+" is read-only: its owner lets it be read, not changed"
+	default:
+		p.Rule = Ask
+	}
+	return p
+}
+
+func failed(format string, a ...any) Outcome {
+	return Outcome{Content: fmt.Sprintf(format, a...), Error: true}
+}
+
+func done(format string, a ...any) Outcome {
+	return Outcome{Content: fmt.Sprintf(format, a...)}
+}
