@@ -3,12 +3,29 @@
 // and text, and ENVELOPE, BODY and BODYSTRUCTURE rendered in wire form.
 //
 // Limits: MaxDepth levels and MaxParts parts; what is deeper or more is one opaque
-// leaf. Cost is linear in the input whatever it holds.
+// leaf. MaxHeader octets of each header are decoded; offsets stay right beyond that.
+// Cost is linear in the input whatever it holds, and the message is never held in
+// memory: Parse reads it in blocks.
+//
+// Reading is lenient (RFC 5322, 2045 to 2047, 2231 and what is sent in their name).
+// Line ends may be CRLF or LF; lines before the first field (an mbox "From " line, a
+// stray continuation) and single lines without a colon belong to the header and are
+// skipped; two such lines in a row are a body whose empty line is missing. A delimiter
+// is a whole line, spaces at its end aside, so one boundary may begin another. A
+// multipart without boundary or without parts is described as text/plain, one that is
+// too deep as application/octet-stream. A message/rfc822 under base64 or
+// quoted-printable is a leaf: decode it and call Parse again to look inside.
+//
+// Text that comes out (Field.Text, Address, Filename, Text) is valid UTF-8 whatever
+// went in: unknown charsets are read as windows-1252, bad bytes become U+FFFD.
+//
+// All functions may be called concurrently. A *Structure is not changed after Parse.
 //
 // The package is a leaf: it imports nothing of this module.
 package mime
 
 import (
+	"strings"
 	"time"
 )
 
@@ -17,6 +34,8 @@ const (
 	MaxDepth = 100
 	// MaxParts is how many parts are described.
 	MaxParts = 10_000
+	// MaxHeader is how many octets of one header are decoded.
+	MaxHeader = 256 << 10
 	// FormatVersion is the version of the encoding of Structure (see Encode) and of
 	// the rendered items in it.
 	FormatVersion = 1
@@ -78,27 +97,5 @@ func (a Address) String() string {
 	if a.Host == "" {
 		return a.Local
 	}
-	return a.Local + "@" + a.Host
+	return a.Local + "@" + strings.ToLower(a.Host)
 }
-
-// Parse reads size octets of r. It never fails on content; an error is one of r's.
-// Parse(r io.ReaderAt, size int64) (*Structure, error)
-//
-// Encode(s *Structure) []byte and Decode(b []byte) (*Structure, error) are its
-// stored form.
-//
-// Header access (used by search and by internal/mail):
-//
-//	RawHeader(r io.ReaderAt, p *Part) ([]byte, error)
-//	Fields(rawHeader []byte) []Field        // in order, raw name and raw value (folded as in the message)
-//	(Field).Text() string                   // unfolded, RFC 2047 decoded, valid UTF-8
-//	ParseAddresses(value string) []Address  // lenient, RFC 5322 groups flattened
-//	DecodeHeader(value string) string
-//
-// Body access:
-//
-//	DecodedBody(r io.ReaderAt, p *Part) io.Reader     // transfer encoding removed, lenient
-//	Text(r io.ReaderAt, p *Part, limit int64) (string, error) // text leaf: transfer encoding, charset, and format=flowed (RFC 3676) undone; text/html is given as it is (decoded)
-//	HTMLText(html string) string                       // HTML to readable text; hidden content is left out
-//	(p *Part).Walk(fn func(path []int, p *Part) bool)  // depth first; path is the IMAP part number
-//	(s *Structure).Find(path []int) *Part              // IMAP section part number, nil if none
