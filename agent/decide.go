@@ -15,12 +15,6 @@ import (
 	"pizza/mailbox"
 )
 
-// Kinds of decisions.
-const (
-	kindApproval = "approval"
-	kindUnknown  = "unknown" // what came of a call is not known
-)
-
 // Ways of deciding (DecidedBy.Via).
 const (
 	viaReply  = "reply"
@@ -34,8 +28,8 @@ const reasonDeleted = "deleted unanswered"
 
 // outcomes says which verbs a kind of decision knows and where they lead.
 var outcomes = map[string]map[string]DecisionState{
-	kindApproval: {"approve": Approved, "reject": Rejected, "expire": Expired},
-	kindUnknown:  {"happened": Answered, "repeat": Answered, "stop": Answered, "expire": Expired},
+	decisionApproval: {"approve": Approved, "reject": Rejected, "expire": Expired},
+	decisionUnknown:  {"happened": Answered, "repeat": Answered, "stop": Answered, "expire": Expired},
 }
 
 // keywords marks a decided message.
@@ -208,10 +202,6 @@ func decisionTag(id string) string { return "decision:" + id }
 
 // decisionPut writes a decision's record with the index keys of its state.
 func decisionPut(d Decision, version uint64) mailbox.PutRecord {
-	value, err := json.Marshal(d)
-	if err != nil {
-		panic(fmt.Sprintf("agent: decision does not encode: %v", err)) // a type of ours, never input
-	}
 	index := []string{indexOfTask + d.Task, indexOfRun + d.Run, fmt.Sprint(indexOfMessage, uint64(d.Mail))}
 	if d.State == Open || d.State == Deciding {
 		index = append(index, indexOpenDecisions)
@@ -219,7 +209,7 @@ func decisionPut(d Decision, version uint64) mailbox.PutRecord {
 	if d.State == Deciding && d.By != nil {
 		index = append(index, indexDeciding+d.By.Login)
 	}
-	return mailbox.PutRecord{Key: decisionKey(d.ID), Version: version, Value: value, Index: index}
+	return mailbox.PutRecord{Key: decisionKey(d.ID), Version: version, Value: mustJSON(d), Index: index}
 }
 
 // loadDecision reads a decision of an account, and its record's version.

@@ -1,0 +1,212 @@
+package agent
+
+import (
+	"slices"
+
+	"pizza/mailbox"
+)
+
+// copy makes messages of their own, but for COPY of an open approval into
+// Action/Approve or Action/Reject by a program that has no MOVE: that gives the
+// same message a further entry, which decides nothing until the source entry gets
+// \Deleted.
+func (r *review) copy() error {
+	to := r.act.To.ID
+	verb := boxVerb(to)
+	if verb == "" {
+		if text := closedTo(to); text != "" {
+			return cannot(text)
+		}
+		return nil
+	}
+	r.share = true
+	for _, it := range r.act.Items {
+		h, err := r.ownEntry(it)
+		if err != nil {
+			return err
+		}
+		if h.State != Open || h.Copied {
+			return cannot("this is about to be decided already; move it back to Action to take that back")
+		}
+		h.Verb, h.Copied, h.Until = verb, true, r.now.Add(r.a.opt.Window)
+		r.keep(h)
+	}
+	return nil
+}
+
+// ownEntry gives the open approval whose entry it is, in Action or INBOX.
+func (r *review) ownEntry(it mailbox.ActItem) (*held, error) {
+	h, err := r.decision(it.Tag)
+	switch {
+	case err != nil:
+		return nil, err
+	case h == nil:
+		return nil, cannot(closedTo(r.act.To.ID))
+	case r.act.From.ID != Action && r.act.From.ID != mailbox.Inbox:
+		return nil, cannot("move the one in Action or INBOX; this one is filed")
+	case h.Kind != decisionApproval:
+		return nil, cannot("this asks what came of a call: answer it by reply with happened, repeat or stop")
+	case !h.Expires.IsZero() && r.now.After(h.Expires):
+		return nil, cannot("this expired on " + r.a.when(h.Expires))
+	}
+	return h, nil
+}
+
+func (r *review) move() error {
+	from, to := r.act.From.ID, r.act.To.ID
+	if from == to {
+		return nil
+	}
+	seen := map[mailbox.MessageID]bool{}
+	for _, it := range r.act.Items {
+		if seen[it.Message] {
+			continue
+		}
+		seen[it.Message] = true
+		if err := r.moveItem(it, from, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *review) moveItem(it mailbox.ActItem, from, to mailbox.MailboxID) error {
+	if from == Running {
+		if to != Trash {
+			return cannot("Running shows the live tasks; a status can be deleted, which cancels its task, but not filed")
+		}
+		return r.cancelTask(it.Tag)
+	}
+	h, err := r.decision(it.Tag)
+	if err != nil {
+		return err
+	}
+	if h == nil {
+		if text := closedTo(to); text != "" {
+			return cannot(text)
+		}
+		return nil
+	}
+	if err := r.moveDecision(h, it.Message, from, to); err != nil {
+		return err
+	}
+	h.Alone = aloneAfter(r.view.Places(it.Message), from, to)
+	r.keep(h)
+	return nil
+}
+
+// moveDecision is the table of moves of an open decision's message.
+func (r *review) moveDecision(h *held, msg mailbox.MessageID, from, to mailbox.MailboxID) error {
+	byDelete := h.State == Deciding && h.By != nil && h.By.Via == viaDelete
+	switch {
+	case boxVerb(to) != "":
+		return r.moveDecides(h, msg, from, to)
+	case boxVerb(from) != "" && (to == Action || to == mailbox.Inbox):
+		return r.moveBack(h, msg, to)
+	case boxVerb(from) != "":
+		return cannot("this is about to be decided; move it back to Action to take it back")
+	case from == Action && to == Trash && h.State == Open:
+		return r.begin(h, "reject", viaDelete, Action)
+	case from == Action:
+		return cannot("this waits for your decision: answer it, or move it to Action/Approve or Action/Reject")
+	case byDelete && (to == Action || to == mailbox.Inbox):
+		return r.moveBack(h, msg, to)
+	case closedTo(to) != "":
+		return cannot(closedTo(to))
+	}
+	return nil // filing
+}
+
+// moveDecides starts the window of a move, or changes its verb.
+func (r *review) moveDecides(h *held, msg mailbox.MessageID, from, to mailbox.MailboxID) error {
+	if boxVerb(from) == "" && from != Action && from != mailbox.Inbox {
+		return cannot("move the one in Action or INBOX; this one is filed")
+	}
+	if err := r.begin(h, boxVerb(to), viaMove, from); err != nil {
+		return err
+	}
+	h.Copied = false
+	for _, box := range []mailbox.MailboxID{Action, Approve, Reject} {
+		switch box {
+		case from:
+		case to: // an entry that a COPY made before
+			r.before = append(r.before, mailbox.RemoveEntry{Message: msg, Mailbox: box, IfPresent: true})
+		default:
+			r.after = append(r.after, mailbox.RemoveEntry{Message: msg, Mailbox: box, IfPresent: true})
+		}
+	}
+	return nil
+}
+
+// moveBack takes a window back: the message lies in Action again, once.
+func (r *review) moveBack(h *held, msg mailbox.MessageID, to mailbox.MailboxID) error {
+	r.before = append(r.before, mailbox.RemoveEntry{Message: msg, Mailbox: to, IfPresent: true})
+	if to != Action && !liesIn(r.view.Places(msg), Action) {
+		r.after = append(r.after, mailbox.AddEntry{Message: msg, Mailbox: Action})
+	}
+	for _, box := range []mailbox.MailboxID{Approve, Reject} {
+		r.after = append(r.after, mailbox.RemoveEntry{Message: msg, Mailbox: box, IfPresent: true})
+	}
+	r.reopen(h)
+	return nil
+}
+
+// expunge removes entries: an open approval's in Action is a rejection, its others
+// only filing. A decision's message stays alive until it is decided.
+func (r *review) expunge() error {
+	box := r.box()
+	for _, it := range r.act.Items {
+		_, whole := r.act.Op.(mailbox.DeleteMailbox)
+		if !it.Deleted && !whole {
+			continue
+		}
+		h, err := r.decision(it.Tag)
+		if err != nil {
+			return err
+		}
+		if h == nil {
+			continue
+		}
+		if err := r.expungeDecision(h, it.Message, box); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *review) expungeDecision(h *held, msg mailbox.MessageID, box mailbox.MailboxID) error {
+	switch {
+	case boxVerb(box) != "":
+		return cannot("this is about to be decided; move it back to Action to take it back")
+	case box == Action && h.State == Open:
+		if err := r.begin(h, "reject", viaDelete, Action); err != nil {
+			return err
+		}
+	}
+	r.before = append(r.before, mailbox.Hold{Message: msg, Name: decisionKey(h.ID)})
+	h.Alone = aloneAfter(r.view.Places(msg), box, 0)
+	r.keep(h)
+	return nil
+}
+
+// aloneAfter reports whether a message lies nowhere but in Action and the two
+// below it, once an entry went from one mailbox to another (0: nowhere).
+func aloneAfter(places []mailbox.Place, from, to mailbox.MailboxID) bool {
+	n := 0
+	for _, p := range places {
+		if !isActionBox(p.Mailbox) {
+			n++
+		}
+	}
+	if !isActionBox(from) {
+		n--
+	}
+	if to != 0 && !isActionBox(to) {
+		n++
+	}
+	return n <= 0
+}
+
+func liesIn(places []mailbox.Place, box mailbox.MailboxID) bool {
+	return slices.ContainsFunc(places, func(p mailbox.Place) bool { return p.Mailbox == box })
+}

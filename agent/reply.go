@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"pizza/internal/mail"
+	"pizza/internal/tools"
+	"pizza/mailbox"
+)
+
+// maxHelps is how many mails of ours a decision's replies get within an hour.
+const maxHelps = 3
+
+// replyOps is what a mail that answers another one does, by what it answers.
+func (a *Agent) replyOps(ctx context.Context, in *intake, p *plan, ref MessageRef) error {
+	switch {
+	case ref.Decision != "":
+		err := a.decisionReply(ctx, in, p, ref.Decision)
+		if !isKind(err, mailbox.NotFound) {
+			return err
+		}
+	case ref.Kind != "":
+		done, err := a.wordReply(ctx, in, p, ref)
+		if done || err != nil {
+			return err
+		}
+	}
+	return a.taskOps(ctx, in, p, ref.Task)
+}
+
+// wordReply is a reply to a result or status mail whose only words are cancel or
+// stop, or that begins with fork; anything else is the next mail of the thread.
+func (a *Agent) wordReply(ctx context.Context, in *intake, p *plan, ref MessageRef) (bool, error) {
+	r, err := mail.Read(in.body, in.body.Size(), in.structure, "")
+	if err != nil {
+		return false, err
+	}
+	d, outcome, _ := mail.ParseDecision(mail.ForResult, r.New)
+	if outcome != mail.Decided {
+		return false, nil
+	}
+	switch d.Verb {
+	case mail.CancelTask:
+		return true, a.cancelReply(ctx, in, p, ref.Task)
+	case mail.Fork:
+		p.receipt.Task, p.receipt.Note = ref.Task, "not done; see your inbox"
+		return true, a.tellOps(ctx, in, p, ref, note{
+			subject: "Not done: fork", text: "Forking a task is not available yet. Nothing was done.\n\nTo start anew, send a new mail to " + a.pizzaAddress() + ".\n",
+		})
+	}
+	return false, nil
+}
+
+func (a *Agent) pizzaAddress() string { return pizzaUser + "@" + a.opt.Domain }
+
+// cancelReply cancels the live run of a task. The run's own last mail confirms it.
+func (a *Agent) cancelReply(ctx context.Context, in *intake, p *plan, task string) error {
+	p.receipt.Task = task
+	p.add(refPut(in.structure.MessageID, MessageRef{Task: task}))
+	run, err := a.findRun(ctx, in.account(), task)
+	if err == nil {
+		var ops []mailbox.Op
+		if ops, err = a.cancelOps(ctx, in.account(), run, in.by(a.now())); err == nil {
+			p.add(ops...)
+			p.receipt.Note = "cancel requested"
+			p.done = append(p.done, func() { a.interrupt(run) })
+			return nil
+		}
+	}
+	var me *mailbox.Error
+	if !errors.As(err, &me) || me.Text == "" {
+		return err
+	}
+	p.receipt.Note = "nothing to cancel; see your inbox"
+	return a.tellOps(ctx, in, p, MessageRef{Task: task}, note{subject: "Nothing to cancel", text: "Nothing was cancelled: " + me.Text + ".\n"})
+}
+
+// by is the record of who decides with this mail.
+func (in *intake) by(now time.Time) DecidedBy {
+	return DecidedBy{Login: in.sub.Identity.Login, Credential: in.sub.Identity.Credential, Via: viaReply,
+		Message: in.structure.MessageID, At: now}
+}
+
+// decisionReply is a reply to a decision mail: it decides, or is answered by a mail
+// that says why it does not. Either commits with the reply itself.
+func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id string) error {
+	d, version, err := a.loadDecision(ctx, in.account(), id)
+	if err != nil {
+		return err
+	}
+	p.receipt.Task = d.Task
+	p.add(refPut(in.structure.MessageID, MessageRef{Task: d.Task, Run: d.Run, Decision: d.ID}))
+	r, err := mail.Read(in.body, in.body.Size(), in.structure, d.Text)
+	if err != nil {
+		return err
+	}
+	said, outcome, why := mail.ParseDecision(d.Kind, r.New)
+	verb := string(said.Verb)
+	switch {
+	case d.State != Open && d.State != Deciding:
+		p.receipt.Note = "too late; see your inbox"
+		return a.explain(ctx, in, p, d, version, "Not done: "+d.Subject, a.lateText(d))
+	case outcome != mail.Decided:
+		p.receipt.Note = "unclear; see your inbox"
+		return a.explain(ctx, in, p, d, version, "Please answer again: "+d.Subject, mail.HelpText(a.about(d), why))
+	case said.Verb == mail.CancelTask:
+		return a.cancelReply(ctx, in, p, d.Task)
+	case outcomes[d.Kind][verb] == "":
+		p.receipt.Note = "not available; see your inbox"
+		return a.explain(ctx, in, p, d, version, "Please answer again: "+d.Subject,
+			mail.HelpText(a.about(d), fmt.Sprintf("“%s” is not available yet", verb)))
+	case said.Verb == mail.Approve || said.Verb == mail.Repeat:
+		if diff, changed := changedBlock(d, r.Text); changed {
+			p.receipt.Note = "not decided: the block was changed; see your inbox"
+			return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, mail.DifferenceText(a.about(d), diff))
+		}
+	}
+	return a.decideByReply(ctx, in, p, d, version, verdict{verb: verb, text: said.Text, by: in.by(a.now())})
+}
+
+func (a *Agent) decideByReply(ctx context.Context, in *intake, p *plan, d Decision, version uint64, v verdict) error {
+	decided, ops, err := a.decideOps(ctx, in.account(), d.ID, v)
+	var me *mailbox.Error
+	if errors.As(err, &me) && me.Text != "" { // expired, or decided a moment ago
+		p.receipt.Note = "too late; see your inbox"
+		return a.explain(ctx, in, p, d, version, "Not done: "+d.Subject, a.lateText(d))
+	}
+	if err != nil {
+		return err
+	}
+	p.receipt.Note = v.verb
+	if s := decided.State; s == Approved || s == Rejected {
+		p.receipt.Note = string(s)
+	}
+	p.add(ops...)
+	p.done = append(p.done, func() { a.logDecision(ctx, decided) })
+	return nil
+}
+
+// changedBlock compares the arguments as the reply shows them with those we sent.
+func changedBlock(d Decision, text string) (diff string, changed bool) {
+	sent, ok := mail.FindBlock(d.Text, d.Nonce)
+	if !ok {
+		return "", false
+	}
+	got, ok := mail.FindBlock(text, d.Nonce)
+	if !ok {
+		return "", false
+	}
+	return mail.DiffBlock(sent, got)
+}
+
+// about names a decision in a mail of ours; the sentence is the tool's own, from
+// the arguments.
+func (a *Agent) about(d Decision) mail.About {
+	kind := mail.ForApproval
+	if d.Kind == decisionUnknown {
+		kind = mail.ForUnknown
+	}
+	sentence := a.opt.Tools.Plan(tools.Call{Name: d.Tool, Args: d.Args}).Sentence
+	if sentence == "" {
+		sentence = d.Subject
+	}
+	return mail.About{Kind: kind, Sentence: sentence, Expires: a.local(d.Expires)}
+}
+
+// lateText says what became of a decision.
+func (a *Agent) lateText(d Decision) string {
+	switch {
+	case d.State == Dropped:
+		return mail.GoneText()
+	case d.State == Expired || d.By == nil:
+		return mail.ExpiredText(a.about(d))
+	}
+	return mail.DecidedText(a.about(d), string(d.State), d.By.Login, d.By.Via, a.local(d.By.At))
+}
+
+// explain answers a reply that decided nothing. A decision gets maxHelps such mails
+// an hour: a program that answers by itself must not go on for ever.
+func (a *Agent) explain(ctx context.Context, in *intake, p *plan, d Decision, version uint64, subject, text string) error {
+	d.Helps = recent(d.Helps, a.now())
+	if len(d.Helps) >= maxHelps {
+		p.receipt.Note = strings.ReplaceAll(p.receipt.Note, "see your inbox", "no more help mails within this hour")
+		return nil
+	}
+	d.Helped++
+	d.Helps = append(d.Helps, a.now().Unix())
+	p.add(decisionPut(d, version))
+	return a.tellOps(ctx, in, p, MessageRef{Task: d.Task, Run: d.Run, Decision: d.ID}, note{subject: subject, text: text})
+}
+
+// recent drops the times (Unix seconds) that lie more than an hour back.
+func recent(times []int64, now time.Time) []int64 {
+	var keep []int64
+	for _, t := range times {
+		if now.Sub(time.Unix(t, 0)).Abs() < time.Hour {
+			keep = append(keep, t)
+		}
+	}
+	return keep
+}
+
+// tellOps answers the mail with one of ours.
+func (a *Agent) tellOps(ctx context.Context, in *intake, p *plan, ref MessageRef, n note) error {
+	n.ref, n.answers = ref, in.inbound(p.msg.ID)
+	n.chain = append(n.chain, in.structure.References...)
+	ops, err := a.noteOps(ctx, in.owner, n)
+	p.add(ops...)
+	return err
+}
+
+// note is a mail of ours that is not about the course of a run.
+type note struct {
+	kind    string // KindNotice when empty
+	subject string
+	text    string
+	answers Inbound  // the mail it answers, if any
+	chain   []string // References up to that
+	ref     MessageRef
+}
+
+// noteOps puts a note unread into INBOX. A reply to one about a decision goes to
+// that decision.
+func (a *Agent) noteOps(ctx context.Context, o owner, n note) ([]mailbox.Op, error) {
+	if n.kind == "" {
+		n.kind = KindNotice
+	}
+	pizza := mail.Address{Name: "Pizza", Local: pizzaUser, Host: a.opt.Domain}
+	out := mail.Outgoing{
+		From: pizza, To: mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
+		Subject: n.subject, MessageID: mail.NewMessageID(), Date: a.now(), AutoSubmitted: "auto-replied",
+		Headers: [][2]string{{"X-Pizza-Kind", n.kind}}, Plain: n.text,
+	}
+	if id := n.answers.MessageID; id != "" {
+		out.InReplyTo, out.References = id, append(n.chain, id)
+	}
+	if n.ref.Task != "" {
+		out.Headers = append(out.Headers, [2]string{"X-Pizza-Task", n.ref.Task})
+	}
+	if n.ref.Run != "" {
+		out.Headers = append(out.Headers, [2]string{"X-Pizza-Run", n.ref.Run})
+	}
+	if id := n.ref.Decision; id != "" {
+		out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", id})
+		out.ReplyTo = &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + id, Host: a.opt.Domain}
+	}
+	ref := n.ref
+	ref.Kind, ref.Ours = n.kind, true
+	return a.deliver(ctx, o, out, ref)
+}

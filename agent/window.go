@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"pizza/internal/mail"
+	"pizza/mailbox"
+)
+
+// dueInterrupt is a due entry by which the guard tells, after its commit, that a
+// run was cancelled (key: run id).
+const dueInterrupt = "interrupt"
+
+const (
+	tendLease    = time.Minute     // an entry whose handling failed is tried again after it
+	tendAccounts = 5 * time.Second // how soon a new account is noticed
+	tendBatch    = 32
+)
+
+// dueHandler works one due entry; on success the entry is gone or put anew.
+type dueHandler func(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error
+
+func (a *Agent) dueHandlers() map[string]dueHandler {
+	return map[string]dueHandler{
+		DueExpire:    a.expire,
+		DueWindow:    a.endWindow,
+		DueDeliver:   a.deliverDue,
+		dueInterrupt: a.announceCancel,
+	}
+}
+
+// tend works what is due beside the runs: expiry, the windows of moves, mail for
+// other accounts. It returns when ctx ends, with all it started ended. An entry
+// that fails is logged and tried again after tendLease; the others go on.
+func (a *Agent) tend(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	seen := map[mailbox.AccountID]bool{}
+	tick := time.NewTicker(tendAccounts)
+	defer tick.Stop()
+	for {
+		ids, err := a.store.Accounts(ctx)
+		if err != nil && ctx.Err() == nil {
+			a.log.ErrorContext(ctx, "list accounts", "err", err)
+		}
+		for _, id := range ids {
+			if !seen[id] {
+				seen[id] = true
+				wg.Go(func() { a.tendAccount(ctx, id) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// tendAccount sleeps until the next entry is due or something was committed.
+func (a *Agent) tendAccount(ctx context.Context, account mailbox.AccountID) {
+	wake, cancel := a.store.Watch(account, 0)
+	defer cancel()
+	for ctx.Err() == nil {
+		var timer <-chan time.Time
+		if next := a.tendOnce(ctx, account); !next.IsZero() {
+			timer = time.After(max(next.Sub(a.now()), time.Millisecond))
+		}
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-timer:
+		}
+	}
+}
+
+// tendOnce works everything that is due now and returns when it is to be called
+// again; zero: when something changes.
+func (a *Agent) tendOnce(ctx context.Context, account mailbox.AccountID) time.Time {
+	var next time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	for kind, handle := range a.dueHandlers() {
+		for ctx.Err() == nil {
+			n, failed, err := a.tendKind(ctx, account, kind, handle)
+			if failed || err != nil {
+				sooner(a.now().Add(tendLease))
+			}
+			if n < tendBatch || err != nil {
+				break
+			}
+		}
+		at, err := a.store.NextDue(ctx, account, kind)
+		if err != nil {
+			at = a.now().Add(tendLease)
+		}
+		sooner(at)
+	}
+	return next
+}
+
+// tendKind works one batch of a kind.
+func (a *Agent) tendKind(ctx context.Context, account mailbox.AccountID, kind string, handle dueHandler) (n int, failed bool, err error) {
+	list, err := a.store.Claim(ctx, account, kind, a.now(), tendLease, tendBatch)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.log.ErrorContext(ctx, "claim due", "kind", kind, "err", err)
+		}
+		return 0, true, err
+	}
+	for _, due := range list {
+		if err := guarded(func() error { return handle(ctx, account, due) }); err != nil {
+			failed = true
+			if ctx.Err() == nil {
+				a.log.ErrorContext(ctx, "work due", "kind", kind, "key", due.Key, "err", err)
+			}
+			continue // its lease keeps it from coming back at once
+		}
+		a.store.Release(account, kind, due.Key)
+	}
+	return len(list), failed, nil
+}
+
+// guarded turns a panic into an error: one bad entry stops no other.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("agent: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// expire closes a decision that nobody made in time. One in a window is left to it.
+func (a *Agent) expire(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error {
+	d, _, err := a.loadDecision(ctx, account, due.Key)
+	switch {
+	case isKind(err, mailbox.NotFound):
+		return a.dropDue(ctx, account, due)
+	case err != nil:
+		return err
+	case d.State == Deciding:
+		due.At = d.Until.Add(time.Second)
+		return a.commit(ctx, account, mailbox.PutDue{Due: due})
+	case d.State == Open && a.now().Before(d.Expires):
+		due.At = d.Expires
+		return a.commit(ctx, account, mailbox.PutDue{Due: due})
+	case d.State != Open:
+		return a.dropDue(ctx, account, due)
+	}
+	by := DecidedBy{Via: viaExpiry, At: a.now()}
+	_, err = a.settle(ctx, account, d.ID, verdict{verb: "expire", by: by})
+	return a.settled(ctx, account, due, err)
+}
+
+// settled ends the handling of a due entry after a decision: that somebody else
+// decided first is an answer.
+func (a *Agent) settled(ctx context.Context, account mailbox.AccountID, due mailbox.Due, err error) error {
+	if isKind(err, mailbox.Conflict) {
+		return a.dropDue(ctx, account, due)
+	}
+	return err
+}
+
+// endWindow is the end of the time in which a move can be taken back.
+func (a *Agent) endWindow(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error {
+	d, version, err := a.loadDecision(ctx, account, due.Key)
+	switch {
+	case isKind(err, mailbox.NotFound):
+		return a.dropDue(ctx, account, due)
+	case err != nil:
+		return err
+	case d.Until.IsZero() || d.State != Open && d.State != Deciding:
+		return a.dropDue(ctx, account, due)
+	case a.now().Before(d.Until):
+		due.At = d.Until
+		return a.commit(ctx, account, mailbox.PutDue{Due: due})
+	case d.State == Open: // copied, and the source stayed
+		ops := []mailbox.Op{mailbox.RemoveEntry{Message: d.Mail, Mailbox: verbBox(d.Verb), IfPresent: true}}
+		d.reopen()
+		return a.commit(ctx, account, append(ops, decisionPut(d, version), mailbox.DeleteDue{Kind: DueWindow, Key: d.ID})...)
+	case d.Crowd:
+		return a.giveBack(ctx, account, d.By.Login)
+	}
+	v := verdict{verb: d.Verb, by: *d.By}
+	if d.By.Via == viaDelete {
+		v.text = reasonDeleted
+	}
+	v.moved = true
+	_, err = a.settle(ctx, account, d.ID, v)
+	return a.settled(ctx, account, due, err)
+}
+
+// giveBack puts the decisions of a crowd back undecided, with one mail that asks.
+func (a *Agent) giveBack(ctx context.Context, account mailbox.AccountID, login string) error {
+	recs, err := a.store.Lookup(ctx, account, indexDeciding+login)
+	if err != nil {
+		return err
+	}
+	var ops []mailbox.Op
+	var back []Decision
+	for _, rec := range recs {
+		d, err := decodeDecision(rec)
+		if err != nil {
+			return err
+		}
+		if !d.Crowd {
+			continue
+		}
+		places, err := a.store.Places(ctx, account, d.Mail)
+		if err != nil {
+			return err
+		}
+		back = append(back, d)
+		ops = append(ops, backOps(d, rec.Version, places)...)
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	asking, err := a.crowdNotice(ctx, account, back)
+	if err != nil {
+		return err
+	}
+	return a.commit(ctx, account, append(ops, asking...)...)
+}
+
+// backOps puts one decision's message back to where it lay.
+func backOps(d Decision, version uint64, places []mailbox.Place) []mailbox.Op {
+	var ops []mailbox.Op
+	if !liesIn(places, Action) {
+		ops = append(ops, mailbox.AddEntry{Message: d.Mail, Mailbox: Action})
+	}
+	if d.Source == mailbox.Inbox && !liesIn(places, mailbox.Inbox) {
+		ops = append(ops, mailbox.AddEntry{Message: d.Mail, Mailbox: mailbox.Inbox})
+		d.Alone = false
+	}
+	for _, box := range []mailbox.MailboxID{Approve, Reject} {
+		ops = append(ops, mailbox.RemoveEntry{Message: d.Mail, Mailbox: box, IfPresent: true})
+	}
+	if d.By != nil && d.By.Via == viaDelete && liesIn(places, Trash) {
+		ops = append(ops, mailbox.RemoveEntry{Message: d.Mail, Mailbox: Trash, IfPresent: true})
+		d.Alone = !liesIn(places, mailbox.Inbox) && aloneAfter(places, Trash, 0)
+	}
+	d.reopen()
+	return append(ops, decisionPut(d, version), mailbox.DeleteDue{Kind: DueWindow, Key: d.ID})
+}
+
+// crowdNotice is the one mail that asks about all of them.
+func (a *Agent) crowdNotice(ctx context.Context, account mailbox.AccountID, back []Decision) ([]mailbox.Op, error) {
+	o, err := a.owner(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(back, func(x, y Decision) int { return cmp.Compare(x.ID, y.ID) })
+	var list strings.Builder
+	for _, d := range back {
+		fmt.Fprintf(&list, "\n- %s", d.Subject)
+	}
+	return a.noteOps(ctx, o, note{
+		subject: fmt.Sprintf("%d decisions moved at once: nothing was decided", len(back)),
+		text:    mail.AskAgainText(len(back), back[0].Verb) + "\n" + list.String() + "\n",
+	})
+}
+
+// announceCancel tells the worker of a cancelled run, once the request is on disk.
+func (a *Agent) announceCancel(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error {
+	a.interrupt(due.Key)
+	return a.dropDue(ctx, account, due)
+}
+
+func (a *Agent) dropDue(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error {
+	return a.commit(ctx, account, mailbox.DeleteDue{Kind: due.Kind, Key: due.Key})
+}
+
+func (a *Agent) commit(ctx context.Context, account mailbox.AccountID, ops ...mailbox.Op) error {
+	_, err := a.store.Commit(ctx, account, mailbox.Tx{Ops: ops})
+	return err
+}
