@@ -1,0 +1,62 @@
+package smtpgate
+
+import (
+	"net/mail"
+	"strings"
+
+	"pizza/mailbox"
+)
+
+// maxFromField is the longest From or Sender value, in octets.
+const maxFromField = 16 << 10
+
+var (
+	errNoFrom   = refuse(550, 6, 0, "the message has no From address: say who you are")
+	errManyFrom = refuse(550, 6, 0, "the message has more than one From or Sender field")
+	errBadFrom  = refuse(550, 6, 0, "the From or Sender field of the message cannot be read")
+)
+
+// checkAuthors refuses a message whose From or Sender names an address that the login
+// does not own. There must be exactly one From (RFC 5322 section 3.6): a second one
+// would let two readers see two authors.
+func checkAuthors(h *header, id mailbox.Identity) error {
+	from, sender := h.all("from"), h.all("sender")
+	switch {
+	case len(from) == 0:
+		return errNoFrom
+	case len(from) > 1 || len(sender) > 1:
+		return errManyFrom
+	}
+	for _, value := range append(from, sender...) {
+		list, err := addresses(value)
+		if err != nil {
+			return err
+		}
+		for _, a := range list {
+			if !owns(id, a) {
+				return notYours(id, a)
+			}
+		}
+	}
+	return nil
+}
+
+// addresses returns the mailboxes of a From or Sender field. It errs on the side of
+// refusing: a field that is not understood as a whole has no author.
+func addresses(value string) ([]string, error) {
+	if strings.TrimSpace(value) == "" {
+		return nil, errNoFrom
+	}
+	if len(value) > maxFromField {
+		return nil, errBadFrom
+	}
+	list, err := mail.ParseAddressList(value)
+	if err != nil || len(list) == 0 {
+		return nil, errBadFrom
+	}
+	out := make([]string, len(list))
+	for i, a := range list {
+		out[i] = a.Address
+	}
+	return out, nil
+}
