@@ -1,5 +1,399 @@
 package mail
 
-// NewText splits the text of a reply into what is new and what is old.
-func NewText(text, parent string) (newText, quoted string, inline bool) { return text, "", false }
-func cutSignature(text string) string                                   { return text }
+import (
+	"strings"
+)
+
+// NewText splits the text of a reply into what is new and what is old. parent is
+// the plain text of the mail it answers, "" if that is not known.
+//
+// Old are: quoted lines ("> "); the line or lines that introduce them, in any
+// language; a header block as Outlook writes it and what follows; a forwarded text;
+// and text of the parent that stands there without marks. A signature belongs to
+// neither. When answers stand between quoted lines, inline is true and newText holds
+// above each answer the last quoted lines before it.
+func NewText(text, parent string) (newText, quoted string, inline bool) {
+	r := splitReply(text, parent)
+	return r.New, r.Quoted, r.Inline
+}
+
+// reply is the result of splitting.
+type reply struct {
+	New, Quoted string
+	Inline      bool
+	Forward     bool // a forwarded text was found
+}
+
+// kind of a line.
+type lineKind int
+
+const (
+	lineNew    lineKind = iota // the person's, until shown otherwise
+	lineBlank                  // empty, goes with its neighbours
+	lineQuote                  // marked with >
+	lineOld                    // old without a mark
+	lineHead                   // introduces what is old
+	lineSigned                 // signature
+)
+
+// replyLine is one line of a reply.
+type replyLine struct {
+	raw   string
+	text  string // visible, without quote marks, trimmed
+	depth int
+	words []string
+	kind  lineKind
+	end   int // position in the parent after its words; -1 if they are not there
+}
+
+// splitter works on the lines of one reply.
+type splitter struct {
+	lines   []replyLine
+	parent  *parentIndex
+	forward bool
+	region  int // where unmarked old text begins; len(lines) if nowhere
+}
+
+func splitReply(text, parent string) reply {
+	s := &splitter{parent: newParentIndex(parent)}
+	s.read(text)
+	s.match()
+	s.findRegion()
+	s.unmarked()
+	s.introductions()
+	s.rewrapped()
+	s.region2()
+	s.leadingQuote()
+	s.signatures()
+	return s.result()
+}
+
+// read makes the lines.
+func (s *splitter) read(text string) {
+	for _, raw := range splitLines(text) {
+		l := replyLine{raw: raw, end: -1}
+		l.text, l.depth = unquote(visible(raw))
+		l.words = wordsOf(l.text)
+		switch {
+		case l.depth > 0:
+			l.kind = lineQuote
+		case l.text == "":
+			l.kind = lineBlank
+		}
+		s.lines = append(s.lines, l)
+	}
+	s.region = len(s.lines)
+}
+
+// unquote removes quote marks, of which it returns the number, and blanks.
+func unquote(line string) (text string, depth int) {
+	for {
+		t := strings.TrimLeft(line, " ")
+		if len(line)-len(t) > 3 && depth == 0 || !strings.HasPrefix(t, ">") {
+			return strings.TrimSpace(line), depth
+		}
+		line = t[1:]
+		depth++
+	}
+}
+
+// match looks each line up in the parent.
+func (s *splitter) match() {
+	prev := -1
+	for i := range s.lines {
+		l := &s.lines[i]
+		if len(l.words) == 0 {
+			continue
+		}
+		l.end = s.parent.find(l.words, prev)
+		prev = l.end
+	}
+}
+
+// next returns the index of the first line from i on that is not empty.
+func (s *splitter) next(i int) int {
+	for i < len(s.lines) && s.lines[i].text == "" {
+		i++
+	}
+	return i
+}
+
+// findRegion looks for the place from which on unmarked text is old: a forward's or
+// Outlook's header block, or an introduction that the parent's text follows.
+func (s *splitter) findRegion() {
+	for i := range s.lines {
+		if s.lines[i].kind != lineNew {
+			continue
+		}
+		if begin, forward, ok := s.headerBlock(i); ok {
+			s.forward = forward
+			s.open(i, begin)
+			return
+		}
+		if n := s.introduction(i); n > 0 {
+			after := s.next(i + n)
+			if after < len(s.lines) && s.lines[after].kind != lineQuote && s.beginsParent(after) || after == len(s.lines) {
+				s.open(i, i+n)
+				return
+			}
+		}
+	}
+}
+
+// open makes the lines from head to body an introduction, what follows the region.
+func (s *splitter) open(head, body int) {
+	for i := head; i < body; i++ {
+		s.lines[i].kind = lineHead
+	}
+	s.region = body
+}
+
+// beginsParent reports whether the parent's text begins at line i or goes on there.
+func (s *splitter) beginsParent(i int) bool {
+	l := s.lines[i]
+	if l.end < 0 && !s.parent.alike(l.words) {
+		first := l.words[:min(len(l.words), shingle)]
+		return len(first) > 0 && s.parent.hasAt(0, first)
+	}
+	return true
+}
+
+// unmarked finds the parent's text without marks and without an introduction: a run
+// of its lines that holds most of it, or much.
+func (s *splitter) unmarked() {
+	if len(s.parent.words) < 8 {
+		return
+	}
+	for i := 0; i < s.region; {
+		if s.lines[i].kind != lineNew || s.lines[i].end < 0 {
+			i++
+			continue
+		}
+		j, words, n := i, 0, 0
+		for ; j < s.region && (s.lines[j].kind == lineBlank || s.lines[j].kind == lineNew && s.lines[j].end >= 0); j++ {
+			words += len(s.lines[j].words)
+			n += min(1, len(s.lines[j].words))
+		}
+		if words*10 >= len(s.parent.words)*6 || words >= 40 && n >= 3 {
+			for k := i; k < j; k++ {
+				if s.lines[k].kind == lineNew {
+					s.lines[k].kind = lineOld
+				}
+			}
+		}
+		i = j
+	}
+}
+
+// introductions marks the lines that introduce a quoted block.
+func (s *splitter) introductions() {
+	for i := 0; i < s.region; i++ {
+		if s.lines[i].kind != lineNew {
+			continue
+		}
+		n := s.introduction(i)
+		if n == 0 {
+			continue
+		}
+		after := s.next(i + n)
+		if after == len(s.lines) || s.lines[after].kind == lineQuote || s.lines[after].kind == lineOld {
+			for k := i; k < i+n; k++ {
+				s.lines[k].kind = lineHead
+			}
+		}
+		i += n - 1
+	}
+}
+
+// rewrapped finds ends of quoted lines that a program broke without marking the rest.
+func (s *splitter) rewrapped() {
+	for i := 1; i < s.region; i++ {
+		l, before := s.lines[i], s.lines[i-1]
+		wrapped := before.kind == lineQuote || before.kind == lineOld
+		if l.kind == lineNew && wrapped && before.end >= 0 && len(l.words) > 0 && s.parent.hasAt(before.end, l.words) {
+			s.lines[i].kind = lineOld
+			s.lines[i].end = before.end + len(l.words)
+		}
+	}
+}
+
+// region2 tells new from old in the region of unmarked old text. What does not look
+// like the parent's is new if it stands below the parent's end, or if the person
+// wrote nothing above and the region is the parent's text for the most part.
+func (s *splitter) region2() {
+	last, mine, all := -1, 0, 0
+	for i := s.region; i < len(s.lines); i++ {
+		l := &s.lines[i]
+		if l.kind != lineNew {
+			continue
+		}
+		all++
+		if l.end >= 0 || s.parent.alike(l.words) {
+			l.kind = lineOld
+			mine++
+			if l.end >= 0 && l.end*10 >= len(s.parent.words)*8 {
+				last = i
+			}
+		}
+	}
+	answers := s.parent.known() && !s.forward && !s.wroteAbove() && mine*2 >= all && mine > 0
+	for i := s.region; i < len(s.lines); i++ {
+		below := last >= 0 && i > last && !s.forward
+		if s.lines[i].kind == lineNew && !below && !answers {
+			s.lines[i].kind = lineOld
+		}
+	}
+}
+
+func (s *splitter) wroteAbove() bool {
+	for i := range s.region {
+		if s.lines[i].kind == lineNew {
+			return true
+		}
+	}
+	return false
+}
+
+// leadingQuote takes quoted lines at the very beginning for new when the parent is
+// known and they are not its text, and nothing else is new: some programs quote the
+// person's own words.
+func (s *splitter) leadingQuote() {
+	if !s.parent.known() {
+		return
+	}
+	for i := range s.lines {
+		if s.lines[i].kind == lineNew {
+			return
+		}
+	}
+	for i := s.next(0); i < len(s.lines) && s.lines[i].kind == lineQuote && s.lines[i].end < 0; i++ {
+		if s.parent.alike(s.lines[i].words) {
+			return
+		}
+		s.lines[i].kind = lineNew
+		if s.lines[i].text == "" {
+			s.lines[i].kind = lineBlank
+		}
+	}
+}
+
+// signatures cuts the signature from each run of new lines.
+func (s *splitter) signatures() {
+	for i := 0; i < len(s.lines); {
+		j := i
+		for j < len(s.lines) && (s.lines[j].kind == lineNew || s.lines[j].kind == lineBlank) {
+			j++
+		}
+		if j > i {
+			run := make([]string, 0, j-i)
+			for _, l := range s.lines[i:j] {
+				run = append(run, visible(l.raw))
+			}
+			for k := i + signatureAt(run); k < j; k++ {
+				s.lines[k].kind = lineSigned
+			}
+		}
+		i = j + 1
+	}
+}
+
+// result puts the pieces together.
+func (s *splitter) result() reply {
+	r := reply{Forward: s.forward}
+	var segments []segment
+	var old []string
+	for _, l := range s.lines {
+		switch l.kind {
+		case lineNew:
+			segments = grow(segments, true, l.raw)
+		case lineQuote, lineOld:
+			segments = grow(segments, false, l.raw)
+		case lineBlank:
+			if len(segments) > 0 {
+				last := &segments[len(segments)-1]
+				last.lines = append(last.lines, l.raw)
+			}
+		}
+		if l.kind == lineQuote || l.kind == lineOld || l.kind == lineHead || l.kind == lineBlank && len(old) > 0 {
+			old = append(old, l.raw)
+		}
+	}
+	r.Inline = isInline(segments)
+	r.New = joinNew(segments, r.Inline)
+	r.Quoted = strings.TrimRight(strings.Join(old, "\n"), "\n ")
+	if r.New == "" && len(old) == 0 { // nothing but what looks like a signature
+		r.New = strings.Trim(strings.Join(splitLines(s.whole()), "\n"), "\n")
+	}
+	return r
+}
+
+func (s *splitter) whole() string {
+	var b strings.Builder
+	if s.parent.known() {
+		return "" // a reply that only holds a signature says nothing
+	}
+	for _, l := range s.lines {
+		b.WriteString(l.raw)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// segment is a run of lines of one side.
+type segment struct {
+	fresh bool
+	lines []string
+}
+
+func grow(list []segment, fresh bool, raw string) []segment {
+	if len(list) == 0 || list[len(list)-1].fresh != fresh {
+		list = append(list, segment{fresh: fresh})
+	}
+	last := &list[len(list)-1]
+	last.lines = append(last.lines, raw)
+	return list
+}
+
+// isInline reports whether new text stands between old text.
+func isInline(list []segment) bool {
+	for i, s := range list {
+		if s.fresh && i > 0 && i < len(list)-1 {
+			return true
+		}
+	}
+	return false
+}
+
+// contextLines is how many quoted lines stand above an inline answer.
+const contextLines = 6
+
+func joinNew(list []segment, inline bool) string {
+	var out []string
+	for i, s := range list {
+		lines := trimBlank(s.lines)
+		switch {
+		case s.fresh && len(out) > 0 && !inline:
+			out = append(append(out, ""), lines...)
+		case s.fresh:
+			out = append(out, lines...)
+		case inline && i < len(list)-1:
+			out = append(out, contextOf(lines)...)
+		}
+	}
+	return strings.Trim(strings.Join(out, "\n"), "\n")
+}
+
+// contextOf are the last quoted lines, with one mark each at least.
+func contextOf(lines []string) []string {
+	var out []string
+	if cut := len(lines) - contextLines; cut > 0 {
+		out, lines = append(out, "> […]"), lines[cut:]
+	}
+	for _, l := range lines {
+		if !strings.HasPrefix(strings.TrimSpace(l), ">") {
+			l = "> " + l
+		}
+		out = append(out, l)
+	}
+	return out
+}
