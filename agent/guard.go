@@ -311,6 +311,9 @@ func (r *review) cancelTask(tag string) error {
 func (r *review) flags(op mailbox.StoreFlags) error {
 	deletes, undeletes := deletedChange(op)
 	for _, it := range r.act.Items {
+		if it.Tag == "" && r.box() != Running {
+			continue
+		}
 		if op.UnchangedSince != 0 && r.changedSince(it, op.UnchangedSince) {
 			continue
 		}

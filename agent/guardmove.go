@@ -90,7 +90,11 @@ func (r *review) moveItem(it mailbox.ActItem, from, to mailbox.MailboxID) error 
 	if err := r.moveDecision(h, it.Message, from, to); err != nil {
 		return err
 	}
-	h.Alone = aloneAfter(r.view.Places(it.Message), from, to)
+	places := r.view.Places(it.Message)
+	if liesIn(places, to) { // it keeps that entry: a message has one a mailbox
+		to = 0
+	}
+	h.Alone = aloneAfter(places, from, to)
 	r.keep(h)
 	return nil
 }
@@ -127,11 +131,7 @@ func (r *review) moveDecides(h *held, msg mailbox.MessageID, from, to mailbox.Ma
 	}
 	h.Copied = false
 	for _, box := range []mailbox.MailboxID{Action, Approve, Reject} {
-		switch box {
-		case from:
-		case to: // an entry that a COPY made before
-			r.before = append(r.before, mailbox.RemoveEntry{Message: msg, Mailbox: box, IfPresent: true})
-		default:
+		if box != from && box != to {
 			r.after = append(r.after, mailbox.RemoveEntry{Message: msg, Mailbox: box, IfPresent: true})
 		}
 	}
@@ -140,7 +140,6 @@ func (r *review) moveDecides(h *held, msg mailbox.MessageID, from, to mailbox.Ma
 
 // moveBack takes a window back: the message lies in Action again, once.
 func (r *review) moveBack(h *held, msg mailbox.MessageID, to mailbox.MailboxID) error {
-	r.before = append(r.before, mailbox.RemoveEntry{Message: msg, Mailbox: to, IfPresent: true})
 	if to != Action && !liesIn(r.view.Places(msg), Action) {
 		r.after = append(r.after, mailbox.AddEntry{Message: msg, Mailbox: Action})
 	}

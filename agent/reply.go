@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"pizza/internal/mail"
-	"pizza/internal/tools"
 	"pizza/mailbox"
 )
 
@@ -154,18 +154,13 @@ func changedBlock(d Decision, text string) (diff string, changed bool) {
 	return mail.DiffBlock(sent, got)
 }
 
-// about names a decision in a mail of ours; the sentence is the tool's own, from
-// the arguments.
+// about names a decision in a mail of ours.
 func (a *Agent) about(d Decision) mail.About {
 	kind := mail.ForApproval
 	if d.Kind == decisionUnknown {
 		kind = mail.ForUnknown
 	}
-	sentence := a.opt.Tools.Plan(tools.Call{Name: d.Tool, Args: d.Args}).Sentence
-	if sentence == "" {
-		sentence = d.Subject
-	}
-	return mail.About{Kind: kind, Sentence: sentence, Expires: a.local(d.Expires)}
+	return mail.About{Kind: kind, Sentence: cmp.Or(d.Sentence, d.Subject), Expires: a.local(d.Expires)}
 }
 
 // lateText says what became of a decision.

@@ -196,7 +196,6 @@ func (a *Agent) endWindow(ctx context.Context, account mailbox.AccountID, due ma
 	if d.By.Via == viaDelete {
 		v.text = reasonDeleted
 	}
-	v.moved = true
 	_, err = a.settle(ctx, account, d.ID, v)
 	return a.settled(ctx, account, due, err)
 }
