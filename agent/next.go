@@ -12,7 +12,7 @@ type Do string
 
 const (
 	DoNothing Do = "nothing" // the run has ended
-	DoStep    Do = "step"    // commit what the lists of the Action say
+	DoStep    Do = "step"    // commit what the lists of the Todo say
 	DoCall    Do = "call"    // call the model
 	DoBusy    Do = "busy"    // calls run in this process; their outcome comes next
 	DoWait    Do = "wait"    // for the owner
@@ -21,8 +21,8 @@ const (
 	DoEnd     Do = "end"     // end as the owner asked
 )
 
-// Action is what happens next.
-type Action struct {
+// Todo is what happens next.
+type Todo struct {
 	Do Do
 
 	// Of DoStep: calls by id, in the order of the reply.
@@ -63,35 +63,35 @@ const (
 
 // Next says what happens next. It is pure and total: no clock, no chance, no I/O;
 // the same journal gives the same answer in every process.
-func Next(s State) Action {
+func Next(s State) Todo {
 	switch {
 	case s.Finished != nil:
-		return Action{Do: DoNothing}
+		return Todo{Do: DoNothing}
 	case s.Started == nil:
-		return Action{Do: DoFail, Fail: FailJournal}
+		return Todo{Do: DoFail, Fail: FailJournal}
 	}
 	step, busy, waits := sift(s)
 	switch {
 	case s.ending():
 		if busy {
-			return Action{Do: DoBusy}
+			return Todo{Do: DoBusy}
 		}
-		return Action{Do: DoEnd}
+		return Todo{Do: DoEnd}
 	case !s.settled() && overCalls(s):
-		return Action{Do: DoFail, Fail: FailLimit}
+		return Todo{Do: DoFail, Fail: FailLimit}
 	case step.Do != "":
 		return step
 	case busy:
-		return Action{Do: DoBusy}
+		return Todo{Do: DoBusy}
 	case waits != "":
-		return Action{Do: DoWait, For: waits}
+		return Todo{Do: DoWait, For: waits}
 	}
 	return nextCall(s)
 }
 
 // sift puts the unsettled calls into the lists of a step; busy is whether any runs
 // in this process, waits what the rest waits for.
-func sift(s State) (step Action, busy bool, waits string) {
+func sift(s State) (step Todo, busy bool, waits string) {
 	add := func(list *[]string, c Call) {
 		step.Do = DoStep
 		*list = append(*list, c.ID)
@@ -146,45 +146,45 @@ func overCalls(s State) bool {
 }
 
 // nextCall decides when no call is open.
-func nextCall(s State) Action {
-	call := Action{Do: DoCall, N: s.Intents + 1}
+func nextCall(s State) Todo {
+	call := Todo{Do: DoCall, N: s.Intents + 1}
 	switch {
 	case s.Pending && !s.Stale:
-		return Action{Do: DoCall, N: s.Intents, Open: true}
+		return Todo{Do: DoCall, N: s.Intents, Open: true}
 	case s.Pending && s.Lost >= maxLost:
-		return Action{Do: DoFail, Fail: FailLost}
+		return Todo{Do: DoFail, Fail: FailLost}
 	case s.Failed != nil && (s.Failed.Retry.IsZero() || s.Failures >= maxFailures):
-		return Action{Do: DoFail, Fail: FailModel}
+		return Todo{Do: DoFail, Fail: FailModel}
 	case s.Failed != nil:
 		call.After = s.Failed.Retry
 	case len(s.Turns) == 0:
-		return Action{Do: DoFail, Fail: FailJournal}
+		return Todo{Do: DoFail, Fail: FailJournal}
 	case !s.Pending:
 		if act := afterTurn(s, s.Turns[len(s.Turns)-1]); act.Do != DoCall {
 			return act
 		}
 	}
 	if limit := s.Started.Limits.ModelCalls; limit > 0 && s.ModelCalls >= limit {
-		return Action{Do: DoFail, Fail: FailLimit}
+		return Todo{Do: DoFail, Fail: FailLimit}
 	}
 	return call
 }
 
 // afterTurn says what follows the newest turn, all calls being settled.
-func afterTurn(s State, t Turn) Action {
+func afterTurn(s State, t Turn) Todo {
 	if t.Reply == nil || len(t.Calls) > 0 {
-		return Action{Do: DoCall}
+		return Todo{Do: DoCall}
 	}
 	switch t.Reply.Reply.Stop {
 	case providers.StopFilter:
-		return Action{Do: DoFail, Fail: FailFilter}
+		return Todo{Do: DoFail, Fail: FailFilter}
 	case providers.StopContext:
-		return Action{Do: DoFail, Fail: FailWindow}
+		return Todo{Do: DoFail, Fail: FailWindow}
 	case providers.StopPause:
-		return Action{Do: DoCall}
+		return Todo{Do: DoCall}
 	}
 	if s.Empty > 0 && s.Empty <= maxEmpty {
-		return Action{Do: DoCall}
+		return Todo{Do: DoCall}
 	}
-	return Action{Do: DoFinish}
+	return Todo{Do: DoFinish}
 }

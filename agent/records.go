@@ -144,18 +144,20 @@ const (
 
 // Decision is one thing only the owner can decide. ID is also its address token.
 type Decision struct {
-	ID     string            `json:"id"`   // 15 characters
-	Kind   string            `json:"kind"` // "approval", "unknown" (outcome); later "question", "limit"
-	Task   string            `json:"task"`
-	Run    string            `json:"run"`
-	Call   string            `json:"call"` // call id in the journal
-	Tool   string            `json:"tool"`
-	Args   json.RawMessage   `json:"args"`  // canonical (RFC 8785)
-	Hash   string            `json:"hash"`  // sha256 of Args, hex
-	Nonce  string            `json:"nonce"` // on the marks of the block
-	State  DecisionState     `json:"state"`
-	Mail   mailbox.MessageID `json:"mail"` // its message
-	MailID string            `json:"mail_id"`
+	ID    string          `json:"id"`   // 15 characters
+	Kind  string          `json:"kind"` // "approval", "unknown" (outcome); later "question", "limit"
+	Task  string          `json:"task"`
+	Run   string          `json:"run"`
+	Call  string          `json:"call"` // call id in the journal
+	Tool  string          `json:"tool"`
+	Args  json.RawMessage `json:"args"`  // canonical (RFC 8785)
+	Hash  string          `json:"hash"`  // sha256 of Args, hex
+	Nonce string          `json:"nonce"` // on the marks of the block
+	// Sentence says what the call does, as the mail does.
+	Sentence string            `json:"sentence,omitempty"`
+	State    DecisionState     `json:"state"`
+	Mail     mailbox.MessageID `json:"mail"` // its message
+	MailID   string            `json:"mail_id"`
 	// Text is the plain text of the mail as sent, for subtraction from replies.
 	Text    string    `json:"text"`
 	Created time.Time `json:"created"`

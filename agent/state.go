@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"pizza/internal/tools"
 	"pizza/providers"
@@ -69,6 +70,7 @@ type Call struct {
 	Kind     string // of that decision
 	Decided  *EvDecided
 	Attempt  int
+	Begun    time.Time // of the last attempt
 	Hash     string
 	Class    tools.Class
 	End      *EvToolEnd
@@ -242,6 +244,7 @@ func (s *State) applyCall(e Event) string {
 		if s.ending() {
 			return "an intent in a run that ends"
 		}
+		c.Begun = e.At
 		return c.start(*e.ToolStart)
 	case e.ToolEnd != nil:
 		if e.ToolEnd.Status == endCancelled && !s.ending() {

@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+
+	"pizza/internal/mail"
+	"pizza/internal/tools"
+	"pizza/mailbox"
+)
+
+// ask opens a decision about a call, with its mail: an approval, or the question
+// what became of a call whose outcome nobody knows. Event, record, mail and expiry
+// are of one commit.
+func (d *draft) ask(ctx context.Context, c Call) error {
+	a, o := d.s.a, d.s.o
+	dec, plan, err := d.decision(c)
+	if err != nil {
+		return err
+	}
+	th, _, err := a.thread(ctx, o.Account, d.run.Task)
+	if err != nil {
+		return err
+	}
+	out := a.askingMail(o, th, d, &dec, plan, c)
+	add := mailbox.AddMessage{
+		Places: []mailbox.MailboxID{Action}, Hold: []string{decisionKey(dec.ID)}, Tag: decisionTag(dec.ID),
+	}
+	if a.opt.ActionInInbox {
+		add.Places = append(add.Places, mailbox.Inbox)
+	}
+	dec.Alone = !a.opt.ActionInInbox
+	add, err = a.post(ctx, o.Account, out, add)
+	if err != nil {
+		return err
+	}
+	dec.Mail, dec.MailID, dec.Subject, dec.Text = add.ID, out.MessageID, out.Subject, mail.PlainText(out)
+	ref := MessageRef{Task: d.run.Task, Run: d.run.ID, Decision: dec.ID, Kind: kindOf(dec.Kind), Ours: true}
+	d.ops = append(d.ops, add, decisionPut(dec, 0), refPut(out.MessageID, ref),
+		mailbox.PutDue{Due: mailbox.Due{Kind: DueExpire, Key: dec.ID, At: dec.Expires}})
+	return d.add(Event{Asked: &EvAsked{Call: c.ID, Decision: dec.ID, Kind: dec.Kind}})
+}
+
+// decision is the record of what is asked, bound to the call and to the hash of its
+// canonical arguments.
+func (d *draft) decision(c Call) (Decision, tools.Plan, error) {
+	args, err := canonical(c.Args)
+	if err != nil {
+		return Decision{}, tools.Plan{}, err
+	}
+	kind := decisionApproval
+	if c.State == callUnsure {
+		kind = decisionUnknown
+	}
+	now := d.s.a.now()
+	return Decision{
+		ID: newToken(), Kind: kind, Task: d.run.Task, Run: d.run.ID, Call: c.ID,
+		Tool: c.Name, Args: args, Hash: hashArgs(args), Nonce: newID(8),
+		State: Open, Created: now, Expires: now.Add(d.s.a.opt.Expiry),
+	}, d.s.a.judge(c), nil
+}
+
+// kindOf is the kind of mail that asks for a kind of decision.
+func kindOf(decision string) string {
+	if decision == decisionUnknown {
+		return KindQuestion
+	}
+	return KindApproval
+}
+
+// askingMail writes the mail of a decision.
+func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan tools.Plan, c Call) mail.Outgoing {
+	out := a.letter(o, th, kindOf(dec.Kind), d.run.ID, d.run.newest())
+	out.ReplyTo = &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + dec.ID, Host: a.opt.Domain}
+	out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", dec.ID})
+	sentence := plan.Sentence
+	if sentence == "" {
+		sentence = "Call " + dec.Tool + "."
+	}
+	dec.Sentence = sentence
+	var attach []byte
+	if dec.Kind == decisionUnknown {
+		out.Subject = mail.UnknownSubject(sentence)
+		out.Plain, out.HTML, attach = mail.UnknownText(mail.Unknown{
+			Sentence: sentence, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce,
+			Started: a.local(c.Begun), Expires: a.local(dec.Expires),
+			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
+		})
+	} else {
+		out.Subject = mail.ApprovalSubject(sentence)
+		out.Plain, out.HTML, attach = mail.ApprovalText(mail.Approval{
+			Sentence: sentence, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce, Expires: a.local(dec.Expires),
+			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject, Reason: d.reason(),
+		})
+	}
+	if attach != nil {
+		out.Attachments = []mail.OutAttachment{{Name: "arguments.json", Media: "application/json",
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(attach)), nil }}}
+	}
+	return out
+}
+
+// reason is what the model said with its calls.
+func (d *draft) reason() string {
+	if i := d.st.lastReply(); i >= 0 {
+		return textOf(d.st.Turns[i].Reply.Reply.Message)
+	}
+	return ""
+}
+
+// unapproved says why a decided call is not the one that was decided, "" when it is.
+func (a *Agent) unapproved(ctx context.Context, o owner, c Call, hash string) (string, error) {
+	rec, err := a.store.Record(ctx, o.Account, decisionKey(c.Decision))
+	if isKind(err, mailbox.NotFound) {
+		return "Not done: the record of its approval is gone.", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var dec Decision
+	if err := json.Unmarshal(rec.Value, &dec); err != nil {
+		return "", err
+	}
+	if dec.Hash != hash || dec.Call != c.ID || dec.Tool != c.Name {
+		return "Not done: it is not the call that was approved.", nil
+	}
+	return "", nil
+}
+
+// newest is the mail a run answers.
+func (r *Run) newest() Inbound {
+	if len(r.Inputs) == 0 {
+		return Inbound{Subject: r.Subject}
+	}
+	return r.Inputs[len(r.Inputs)-1]
+}

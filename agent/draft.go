@@ -1,0 +1,297 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"pizza/internal/tools"
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+// draft is the next commit of a session in the making: the state as it will be, and
+// what brings it about. A draft that meets a conflict is thrown away.
+type draft struct {
+	s      *session
+	st     State
+	run    Run
+	events []Event
+	blobs  []mailbox.Blob
+	ops    []mailbox.Op
+
+	launch []string // calls to run once committed
+	call   bool     // call the model once committed
+	show   bool     // replace the status message
+	over   bool     // the run ends or waits with this
+}
+
+// draft makes the next commit: what base adds, and all that Next says until
+// something has to happen outside.
+func (s *session) draft(ctx context.Context, base func(*draft) error) (*draft, error) {
+	ctx = context.WithoutCancel(ctx)
+	d := &draft{s: s, st: s.st, run: s.run}
+	var err error
+	if d.run.State, err = claimed(d.run.State); err != nil {
+		return nil, err
+	}
+	d.run.For = ""
+	if base != nil {
+		if err := base(d); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.follow(ctx); err != nil {
+		return nil, err
+	}
+	if d.show && !d.over {
+		if err := d.status(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *draft) empty() bool { return len(d.events) == 0 && len(d.ops) == 0 }
+
+// tx is the commit: fenced by the journal's end and by the version of the record.
+func (d *draft) tx() []mailbox.Op {
+	add := mailbox.Append{Stream: runKey(d.run.ID), Expect: d.s.st.Seq, Blobs: d.blobs}
+	for _, e := range d.events {
+		add.Events = append(add.Events, encodeEvent(e))
+	}
+	d.run.Seq, d.run.Changed = d.st.Seq, d.s.a.now()
+	var ops []mailbox.Op
+	if len(d.events) > 0 {
+		ops = append(ops, add)
+	}
+	ops = append(ops, runPut(d.run, d.s.ver))
+	return append(ops, d.ops...)
+}
+
+// add puts an event at the end of the journal to be.
+func (d *draft) add(e Event) error {
+	e.At = d.s.a.now()
+	if err := d.st.Apply(e); err != nil {
+		return err
+	}
+	d.events = append(d.events, e)
+	return nil
+}
+
+func (d *draft) move(m Move) (err error) {
+	d.run.State, err = step(d.run.State, m)
+	return err
+}
+
+// follow does what Next says until it takes an effect, a person or time to go on.
+func (d *draft) follow(ctx context.Context) error {
+	for range 1000 {
+		act := Next(d.st)
+		switch act.Do {
+		case DoStep:
+			before := d.st.Seq
+			if err := d.step(ctx, act); err != nil {
+				return err
+			}
+			if d.st.Seq == before {
+				return nil // stopping: what is left would begin something
+			}
+		case DoCall:
+			return d.callModel(ctx, act)
+		case DoBusy:
+			return nil
+		case DoWait:
+			return d.pause(ctx, act.For, time.Time{})
+		case DoNothing:
+			d.over = true
+			return nil
+		default:
+			return d.end(ctx, act)
+		}
+	}
+	return errors.New("agent: the run does not come to rest")
+}
+
+// step commits what the lists of a DoStep say.
+func (d *draft) step(ctx context.Context, act Todo) error {
+	for _, list := range []struct {
+		ids []string
+		do  func(context.Context, Call) error
+	}{
+		{act.Plan, d.plan}, {act.Settle, d.close}, {act.Unsure, d.unsure}, {act.Ask, d.ask}, {act.Start, d.start},
+	} {
+		for _, id := range list.ids {
+			if err := list.do(ctx, *d.st.call(id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// plan lets policy judge a call.
+func (d *draft) plan(_ context.Context, c Call) error {
+	p := d.s.a.judge(c)
+	return d.add(Event{Policy: &EvPolicy{Call: c.ID, Rule: string(p.Rule), Text: p.Reason}})
+}
+
+// judge is policy: pure in the arguments and the grants. What it does not know it
+// does not allow.
+func (a *Agent) judge(c Call) tools.Plan {
+	if c.Bad != "" {
+		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + c.Bad}
+	}
+	args, err := canonical(c.Args)
+	if err != nil {
+		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + err.Error()}
+	}
+	p := a.opt.Tools.Plan(tools.Call{Name: c.Name, Args: args})
+	switch p.Rule {
+	case tools.Allow, tools.Ask, tools.Deny, tools.Invalid:
+		return p
+	}
+	return tools.Plan{Rule: tools.Deny, Reason: "There is no rule for this call."}
+}
+
+// close gives a call that does not run its result.
+func (d *draft) close(_ context.Context, c Call) error {
+	status, text := closing(c, d.s.a.opt.Expiry)
+	return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: status, Content: text}})
+}
+
+// closing is the result of a call that does not run, in words for the model.
+func closing(c Call, expiry time.Duration) (status, text string) {
+	switch {
+	case c.Decided == nil && c.Rule == tools.Deny:
+		return endDenied, "Not allowed. " + c.Why
+	case c.Decided == nil:
+		return endError, c.Why
+	case c.Decided.Verb == "happened":
+		return endOK, strings.TrimSpace("outcome confirmed by " + c.Decided.By.Login + ": it happened. " + c.Decided.Text)
+	case c.Decided.Verb == "reject" && c.Decided.Text != "":
+		return endDenied, "The owner rejected this call. Reason: " + c.Decided.Text
+	case c.Decided.Verb == "reject":
+		return endDenied, "The owner rejected this call."
+	case c.Kind == decisionUnknown:
+		return endError, noResult + " The owner was asked and did not say. Do not repeat it."
+	}
+	return endDenied, fmt.Sprintf("Not done: nobody decided about this call within %s.", days(expiry))
+}
+
+func days(d time.Duration) string {
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	return d.String()
+}
+
+// unsure records that nobody knows whether a call happened.
+func (d *draft) unsure(_ context.Context, c Call) error {
+	return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endUnknown, Content: noResult}})
+}
+
+// start commits a call's intent. An approved call is checked once more: it must be
+// the one that was approved (the hash of the arguments shown), and policy must not
+// forbid it meanwhile.
+func (d *draft) start(ctx context.Context, c Call) error {
+	if d.s.quiet {
+		return nil
+	}
+	args, err := canonical(c.Args)
+	if err != nil {
+		return err
+	}
+	p := d.s.a.judge(c)
+	refused := ""
+	if p.Rule == tools.Deny || p.Rule == tools.Invalid {
+		refused = "Not allowed. " + p.Reason
+	} else if c.Decision != "" {
+		refused, err = d.s.a.unapproved(ctx, d.s.o, c, hashArgs(args))
+	} else if p.Rule == tools.Ask && c.Rule == tools.Allow {
+		refused = "Not allowed: the rules changed since, and this call now needs a decision. Make it again if it is needed."
+	}
+	switch {
+	case err != nil:
+		return err
+	case refused != "" && c.State == callStarted:
+		return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endError, Content: refused}})
+	case refused != "":
+		return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endDenied, Content: refused}})
+	}
+	d.launch = append(d.launch, c.ID)
+	return d.add(Event{ToolStart: &EvToolStart{
+		Call: c.ID, Attempt: c.Attempt + 1, Hash: hashArgs(args), Class: string(p.Class),
+	}})
+}
+
+// callModel commits the intent of the next call, or waits for its time.
+func (d *draft) callModel(ctx context.Context, act Todo) error {
+	if wait := act.After.Sub(d.s.a.now()); !act.After.IsZero() && wait > 0 {
+		return d.pause(ctx, "timer", act.After)
+	}
+	if d.s.quiet {
+		return nil
+	}
+	d.call = true
+	if act.Open {
+		return nil
+	}
+	return d.add(Event{Intent: &EvIntent{N: act.N, Epoch: d.s.a.store.Epoch(d.s.o.Account)}})
+}
+
+// pause ends the worker's part: the run waits, for a person or until a time, and
+// holds no goroutine.
+func (d *draft) pause(ctx context.Context, what string, until time.Time) error {
+	if err := d.move(movePause); err != nil {
+		return err
+	}
+	d.run.For, d.over = what, true
+	if until.IsZero() {
+		d.ops = append(d.ops, mailbox.DeleteDue{Kind: DueRun, Key: d.run.ID})
+	} else {
+		d.ops = append(d.ops, dueRun(d.run.ID, until))
+	}
+	if d.run.Shown != Waiting {
+		return d.status(ctx)
+	}
+	return nil
+}
+
+// status replaces the message in Running.
+func (d *draft) status(ctx context.Context) error {
+	th, _, err := d.s.a.thread(ctx, d.s.o.Account, d.run.Task)
+	if err != nil {
+		return err
+	}
+	ops, err := d.s.a.showStatus(ctx, d.s.o, th, &d.run, &d.st)
+	d.ops = append(d.ops, ops...)
+	return err
+}
+
+// uniqueCalls gives calls an id of their own where the provider's is empty or was
+// used before in this run: results are paired by id. The provider's raw content
+// holds the old ids and is then of no use.
+func (d *draft) uniqueCalls(r providers.Reply) providers.Reply {
+	parts := append([]providers.Part(nil), r.Message.Parts...)
+	seen := map[string]bool{}
+	for i, p := range parts {
+		if p.Kind != providers.Call || p.Call == nil {
+			continue
+		}
+		c := *p.Call
+		if c.ID == "" || seen[c.ID] || d.st.known(c.ID) {
+			c.ID = "call_" + newToken()
+			r.Message.Raw, r.Message.From = nil, nil
+		}
+		if len(c.Args) == 0 {
+			c.Args = []byte("{}")
+		}
+		seen[c.ID] = true
+		parts[i].Call = &c
+	}
+	r.Message.Parts = parts
+	return r
+}

@@ -1,0 +1,298 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"pizza/internal/mail"
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+// ending is how a run ends and what its last mail says.
+type ending struct {
+	move  Move
+	kind  string // of the mail
+	text  string // Markdown
+	error string // of a failed run, for lists
+}
+
+// end decides how a run ends.
+func (d *draft) end(ctx context.Context, act Todo) error {
+	switch act.Do {
+	case DoFinish:
+		return d.finish(ctx, ending{move: moveFinish, kind: KindResult, text: answerOf(&d.st)})
+	case DoEnd:
+		return d.finish(ctx, ending{move: moveCancel, kind: KindNotice, text: d.cancelText()})
+	}
+	text, short := d.s.a.failText(&d.st, d.run, act.Fail)
+	return d.finish(ctx, ending{move: moveFail, kind: KindFailure, text: text, error: short})
+}
+
+// finish ends the run. Journal, record, mail, status message, open decisions, thread
+// and the thread's next run are one commit.
+func (d *draft) finish(ctx context.Context, e ending) error {
+	a, o := d.s.a, d.s.o
+	if err := d.move(e.move); err != nil {
+		return err
+	}
+	th, version, err := a.thread(ctx, o.Account, d.run.Task)
+	if err != nil {
+		return err
+	}
+	out := a.lastMail(ctx, o, th, d, e)
+	if err := d.add(Event{Finished: &EvFinished{State: d.run.State, Mail: out.MessageID, Text: e.text}}); err != nil {
+		return err
+	}
+	ops, err := a.endOps(ctx, o, &d.run, out, e)
+	if err != nil {
+		return err
+	}
+	next, err := a.endThread(ctx, o, th, version, &d.run, out)
+	if err != nil {
+		return err
+	}
+	d.ops = append(append(d.ops, ops...), next...)
+	d.over = true
+	return nil
+}
+
+// lastMail writes the mail that tells how a run ended.
+func (a *Agent) lastMail(ctx context.Context, o owner, th *Thread, d *draft, e ending) mail.Outgoing {
+	out := a.letter(o, th, e.kind, d.run.ID, d.run.newest())
+	out.Headers = append(out.Headers,
+		[2]string{"X-Pizza-Model", d.run.Model}, [2]string{"X-Pizza-Usage", usageHeader(&d.st)})
+	out.Markdown = e.text
+	out.Footer = mail.FooterText(mail.Usage{
+		Model: d.run.Model, Steps: d.st.ModelCalls,
+		TokensIn: int64(d.st.Usage.Input), TokensOut: int64(d.st.Usage.Output),
+		Cost: costText(d.st.Usage.Cost), Took: a.now().Sub(d.run.Created),
+	})
+	out.Attachments = a.attachments(ctx, o, d.st.Files())
+	return out
+}
+
+func costText(usd float64) string {
+	switch {
+	case usd <= 0:
+		return ""
+	case usd < 0.01:
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}
+
+// attachments are the files of /out.
+func (a *Agent) attachments(ctx context.Context, o owner, files []OutChange) []mail.OutAttachment {
+	ctx = context.WithoutCancel(ctx)
+	var list []mail.OutAttachment
+	for _, f := range files {
+		list = append(list, mail.OutAttachment{
+			Name:  strings.ReplaceAll(f.Name, "/", "_"),
+			Media: cmp.Or(mime.TypeByExtension(path.Ext(f.Name)), "application/octet-stream"),
+			Open:  func() (io.ReadCloser, error) { return a.openBlob(ctx, o.Account, f.Blob) },
+		})
+	}
+	return list
+}
+
+// endOps stores the last mail and takes away what only a live run has.
+func (a *Agent) endOps(ctx context.Context, o owner, run *Run, out mail.Outgoing, e ending) ([]mailbox.Op, error) {
+	ops, err := a.deliver(ctx, o, out, MessageRef{Task: run.Task, Run: run.ID, Kind: e.kind, Ours: true})
+	if err != nil {
+		return nil, err
+	}
+	open, err := a.store.Lookup(ctx, o.Account, indexOfRun+run.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range open {
+		if dec, err := decodeDecision(rec); err == nil && (dec.State == Open || dec.State == Deciding) {
+			ops = append(ops, closeOps(dec, rec.Version, Dropped)...)
+		}
+	}
+	if run.Status != 0 {
+		ops = append(ops, mailbox.RemoveEntry{Message: run.Status, Mailbox: Running, IfPresent: true})
+	}
+	run.Status, run.For, run.Result, run.Error = 0, "", out.MessageID, e.error
+	return append(ops, mailbox.DeleteDue{Kind: DueRun, Key: run.ID}), nil
+}
+
+// endThread frees the thread and begins its next run, if a mail waits.
+func (a *Agent) endThread(ctx context.Context, o owner, th *Thread, version uint64, run *Run, out mail.Outgoing) ([]mailbox.Op, error) {
+	if th == nil {
+		return nil, nil
+	}
+	now := a.now()
+	th.forget(now)
+	th.Sends = append(th.Sends, now.Unix())
+	th.joined(out)
+	if th.Active == run.ID {
+		th.Active = ""
+	}
+	var ops []mailbox.Op
+	if th.Active == "" && len(th.Queue) > 0 {
+		in := th.take(a.joins(ctx, run.Model))
+		begin, next, err := a.beginRun(ctx, o, th, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range in {
+			ops = append(ops, mailbox.Hold{Message: m.Message, Name: runHold(next.ID)})
+		}
+		ops = append(ops, begin...)
+	}
+	return append(ops, threadPut(th, version)), nil
+}
+
+// joined puts a mail of ours into the chain of the thread. When a later mail has
+// come meanwhile, it stays the newest.
+func (th *Thread) joined(out mail.Outgoing) {
+	if th.Last == out.InReplyTo || th.Last == "" {
+		th.follow(out.MessageID)
+		return
+	}
+	th.References = append(th.References, out.MessageID)
+}
+
+// take takes from the queue what the next run works on: all that waits, or the
+// oldest only when the model works one mail at a time.
+func (th *Thread) take(all bool) []Inbound {
+	n := 1
+	if all {
+		n = len(th.Queue)
+	}
+	in := slices.Clone(th.Queue[:n])
+	th.Queue = slices.Clone(th.Queue[n:])
+	return in
+}
+
+// joins reports whether a model may be given several mails at once.
+func (a *Agent) joins(ctx context.Context, name string) bool {
+	m, err := a.opt.Models.Model(ctx, name)
+	return err == nil && m != nil && m.Info().Joins
+}
+
+// answerOf is the text of the result: the model's last, or an honest sentence.
+func answerOf(s *State) string {
+	last := s.Turns[len(s.Turns)-1].Reply
+	text := textOf(last.Reply.Message)
+	switch {
+	case text == "" && len(s.Files()) > 0:
+		return "The model gave no text. What it made is attached."
+	case text == "":
+		return "The model gave an empty answer, also when asked again. What was done up to there stands; reply to go on."
+	case last.Reply.Stop == providers.StopLength:
+		return text + "\n\n*The answer was cut off here: the model reached its length limit. Reply to have it go on.*"
+	}
+	return text
+}
+
+// cancelText tells who ended the run, and which calls may have happened.
+func (d *draft) cancelText() string {
+	var b strings.Builder
+	if d.st.Cancel != nil {
+		by := d.st.Cancel.By
+		fmt.Fprintf(&b, "This task was cancelled by %s (%s) on %s.", by.Login, by.Via, d.s.a.when(by.At))
+	} else {
+		fmt.Fprintf(&b, "This task was stopped by %s (%s) on %s.", d.st.Stop.By.Login, d.st.Stop.By.Via, d.s.a.when(d.st.Stop.By.At))
+	}
+	b.WriteString(" Nothing more will be done.\n")
+	for _, c := range d.st.open() {
+		unsure := c.State == callStarted || c.State == callUnsure || c.Kind == decisionUnknown && !c.confirmed()
+		if unsure && c.Class != "" {
+			fmt.Fprintf(&b, "\nIt is not known whether this call had its effect: %s\n", d.s.a.sentence(c))
+		}
+	}
+	b.WriteString(doneText(&d.st))
+	return b.String()
+}
+
+// sentence says what a call does, as a code span: its arguments come from a model.
+func (a *Agent) sentence(c Call) string {
+	return "`" + strings.ReplaceAll(oneLine(cmp.Or(a.judge(c).Sentence, "Call "+c.Name)), "`", "'") + "`"
+}
+
+// doneText lists the calls that changed something, for a mail without a result.
+func doneText(s *State) string {
+	var b strings.Builder
+	for _, t := range s.Turns {
+		for _, c := range t.Calls {
+			if c.State == callSettled && c.End.Status == endOK && c.Class != "" && c.Class != "read-only" {
+				fmt.Fprintf(&b, "- `%s`: done\n", c.Name)
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\nWhat was done before:\n\n" + b.String()
+}
+
+// failText is the text of a failure mail, and one line for lists.
+func (a *Agent) failText(s *State, run Run, why Fail) (text, short string) {
+	f := mail.Failure{Model: run.Model, Task: run.Task, Tries: s.Failures}
+	switch why {
+	case FailModel:
+		f.Class, f.Detail = string(s.Failed.Class), s.Failed.Text
+		short = "model: " + string(s.Failed.Class)
+	case FailFilter:
+		f.Class, short = string(providers.Filtered), "model: filtered"
+	case FailWindow:
+		f.Class, short = string(providers.ContextLength), "model: context_length"
+	case FailLimit:
+		return a.limitText(s), "limit reached"
+	default:
+		f.Detail, short = "", string(why)
+	}
+	return mail.FailureText(f) + doneText(s) + partText(s), short
+}
+
+// limitText tells that a limit ended the run, with what it has.
+func (a *Agent) limitText(s *State) string {
+	l := s.Started.Limits
+	text := fmt.Sprintf("This task reached its limit and ended before it was done: it made %d model calls (at most %d) and asked for %d tool calls (at most %d).\n\nReply to this mail to have it go on with a new limit; it knows what was said and done up to here.\n",
+		s.ModelCalls, l.ModelCalls, s.ToolCalls, l.ToolCalls)
+	return text + doneText(s) + partText(s)
+}
+
+// partText is the newest text of a model that came to no end.
+func partText(s *State) string {
+	for _, t := range slices.Backward(s.Turns) {
+		if t.Reply == nil {
+			continue
+		}
+		if text := textOf(t.Reply.Reply.Message); text != "" {
+			return "\nThe last it said:\n\n" + text + "\n"
+		}
+	}
+	return ""
+}
+
+// modelFail is the event of a failed call, with the time of the next: full jitter
+// over 1 s to 60 s, doubling, and never before what the provider asked for.
+func (a *Agent) modelFail(s *State, out outcome) *EvModelFail {
+	e := &EvModelFail{N: out.n, Class: providers.Network, Text: out.err.Error()}
+	var pe *providers.Error
+	if !errors.As(out.err, &pe) {
+		pe = &providers.Error{Class: providers.Network, Err: out.err}
+		if errors.Is(out.err, context.DeadlineExceeded) {
+			pe.Class = providers.Timeout
+		}
+	}
+	e.Class, e.Text = pe.Class, cmp.Or(pe.Message, out.err.Error())
+	if pe.Retryable() {
+		top := min(time.Second<<min(s.Failures, 6), time.Minute)
+		e.Retry = a.now().Add(max(rand.N(top)+time.Millisecond, pe.RetryAfter))
+	}
+	return e
+}

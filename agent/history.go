@@ -1,0 +1,207 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+
+	"pizza/internal/tools"
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+const (
+	maxEarlierRuns  = 20       // of a thread that the model is told
+	maxEarlierBytes = 96 << 10 // of their text, newest first
+)
+
+// request is the next model request of the session.
+func (s *session) request(ctx context.Context) (providers.Request, error) {
+	if s.model == nil {
+		m, err := s.a.opt.Models.Model(ctx, s.run.Model)
+		if err != nil || m == nil {
+			return providers.Request{}, nil // launchModel tells that it is not set up
+		}
+		s.model = m
+	}
+	inputs := map[mailbox.MessageID][]providers.Part{}
+	for _, t := range s.st.Turns {
+		if t.Inbound == nil {
+			continue
+		}
+		in, err := s.input(ctx, *t.Inbound)
+		if err != nil {
+			return providers.Request{}, err
+		}
+		inputs[t.Inbound.Message] = in.parts
+	}
+	if s.prior == nil {
+		prior, err := s.earlier(ctx)
+		if err != nil {
+			return providers.Request{}, err
+		}
+		s.prior = prior
+	}
+	req := projection{
+		State: s.st, Earlier: s.prior, Inputs: inputs, Info: s.model.Info(),
+		Thread: string(s.o.Account) + "/" + s.run.Task,
+	}.request()
+	return req, checkPairs(req)
+}
+
+// input reads a mail of the task once a session.
+func (s *session) input(ctx context.Context, in Inbound) (*input, error) {
+	if got, ok := s.inputs[in.Message]; ok {
+		return got, nil
+	}
+	got, err := s.a.readInput(ctx, s.o.Account, in)
+	if err != nil {
+		return nil, err
+	}
+	s.inputs[in.Message] = got
+	return got, nil
+}
+
+// earlier is the thread before this run: for each run the mails as text, and the
+// answer. Calls of earlier runs are not told again. Each run has its answer, so that
+// the newest user message is this run's alone.
+func (s *session) earlier(ctx context.Context) ([]providers.Message, error) {
+	prior := []providers.Message{} // not nil: read
+	size := 0
+	for n := s.number() - 1; n >= 1 && len(prior) < 2*maxEarlierRuns; n-- {
+		turns, err := s.earlierRun(ctx, runID(s.run.Task, n))
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range turns {
+			for _, p := range m.Parts {
+				size += len(p.Text)
+			}
+		}
+		if size > maxEarlierBytes {
+			break
+		}
+		prior = append(turns, prior...)
+	}
+	return prior, nil
+}
+
+// number is n of the run id <task>.<n>.
+func (s *session) number() int {
+	n := 0
+	for _, c := range s.id[min(len(s.run.Task)+1, len(s.id)):] {
+		n = n*10 + int(c-'0')
+	}
+	return n
+}
+
+// earlierRun is one earlier run as a pair of messages. A journal that cannot be read
+// is told, and stops nobody.
+func (s *session) earlierRun(ctx context.Context, run string) ([]providers.Message, error) {
+	user := providers.Message{Role: providers.User}
+	answer := "(This ended without an answer.)"
+	err := s.a.store.Events(ctx, s.o.Account, runKey(run), 1, func(_ uint64, b []byte) error {
+		e, err := decodeEvent(b)
+		switch {
+		case err != nil:
+			return nil
+		case e.Inbound != nil:
+			in, err := s.a.readInput(ctx, s.o.Account, *e.Inbound)
+			if err != nil {
+				return err
+			}
+			user.Parts = append(user.Parts, in.parts...)
+		case e.Finished != nil && e.Finished.Text != "":
+			answer = e.Finished.Text
+		}
+		return nil
+	})
+	if len(user.Parts) == 0 {
+		user.Parts = []providers.Part{{Kind: providers.Text, Text: "(An earlier mail.)"}}
+	}
+	return []providers.Message{user, {Role: providers.Assistant, Parts: []providers.Part{{Kind: providers.Text, Text: answer}}}}, err
+}
+
+// workspace is the run's files for a tool. Files that a mail cannot give (it is gone)
+// are missing, which the tool then says.
+func (s *session) workspace(ctx context.Context) (workspace, error) {
+	var w workspace
+	used := map[string]bool{}
+	mails, err := s.mails(ctx)
+	if err != nil {
+		return w, err
+	}
+	for _, in := range mails {
+		got, err := s.input(ctx, in)
+		if err != nil {
+			return w, err
+		}
+		for _, f := range got.files {
+			f.Name = uniqueName(f.Name, used)
+			w.in = append(w.in, f)
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
+	for _, f := range s.st.Files() {
+		w.out = append(w.out, tools.File{Name: f.Name, Size: f.Blob.Size, Open: func() (io.ReadCloser, error) {
+			return s.a.openBlob(ctx, s.o.Account, f.Blob)
+		}})
+	}
+	return w, nil
+}
+
+// mails are all mails of the task: those of this run, then those of earlier runs,
+// newest first.
+func (s *session) mails(ctx context.Context) ([]Inbound, error) {
+	if s.before == nil {
+		s.before = []Inbound{} // not nil: read
+		for n := s.number() - 1; n >= 1 && n >= s.number()-maxEarlierRuns; n-- {
+			rec, err := s.a.store.Record(ctx, s.o.Account, runKey(runID(s.run.Task, n)))
+			if isKind(err, mailbox.NotFound) {
+				continue
+			}
+			if err != nil {
+				s.before = nil
+				return nil, err
+			}
+			var run Run
+			if json.Unmarshal(rec.Value, &run) == nil {
+				s.before = append(s.before, run.Inputs...)
+			}
+		}
+	}
+	return append(slices.Clip(s.run.Inputs), s.before...), nil
+}
+
+// stageResult stages what a tool's outcome holds beside its text: a result that is
+// too long for the journal, and what it put to /out.
+func (s *session) stageResult(ctx context.Context, end *EvToolEnd, out tools.Outcome) ([]mailbox.Blob, error) {
+	ctx = context.WithoutCancel(ctx)
+	var blobs []mailbox.Blob
+	stage := func(b []byte) (mailbox.Blob, error) {
+		blob, err := s.a.store.Stage(ctx, s.o.Account, bytes.NewReader(b), 0)
+		if err == nil {
+			blobs = append(blobs, blob)
+		}
+		return blob, err
+	}
+	var errs []error
+	if len(end.Content) > maxResult {
+		blob, err := stage([]byte(end.Content))
+		errs = append(errs, err)
+		end.Blob, end.Content = blob.ID, headTail(end.Content)
+	}
+	for _, f := range out.Out {
+		change := OutChange{Name: f.Name, Deleted: f.Deleted}
+		if !f.Deleted {
+			var err error
+			change.Blob, err = stage(f.Content)
+			errs = append(errs, err)
+		}
+		end.Out = append(end.Out, change)
+	}
+	return slices.Clip(blobs), errors.Join(errs...)
+}

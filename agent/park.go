@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"pizza/internal/mail"
+	"pizza/mailbox"
+)
+
+// park ends a run that this release cannot work: its journal does not decode, or its
+// steps fail again and again. The person is told by mail, nothing is deleted, and the
+// queue moves on (invariant 10).
+func (a *Agent) park(ctx context.Context, s *session, cause error) error {
+	ctx = context.WithoutCancel(ctx)
+	for range attempts {
+		ops, err := a.parkOps(ctx, s)
+		if err != nil {
+			return err
+		}
+		_, err = a.store.Commit(ctx, s.o.Account, mailbox.Tx{Ops: ops})
+		if err == nil {
+			a.mu.Lock()
+			delete(a.falls, s.id)
+			a.mu.Unlock()
+			a.log.LogAttrs(ctx, slog.LevelError, "run parked", slog.String("run", s.id), slog.Any("err", cause))
+			return nil
+		}
+		if !isKind(err, mailbox.Conflict) {
+			return err
+		}
+	}
+	return &mailbox.Error{Op: "park", Kind: mailbox.Transient, Name: s.id}
+}
+
+// parkOps ends the run without folding its journal.
+func (a *Agent) parkOps(ctx context.Context, s *session) ([]mailbox.Op, error) {
+	rec, err := a.store.Record(ctx, s.o.Account, runKey(s.id))
+	run := Run{ID: s.id, Task: taskOf(s.id)}
+	switch {
+	case isKind(err, mailbox.NotFound):
+		return []mailbox.Op{mailbox.DeleteDue{Kind: DueRun, Key: s.id}}, nil
+	case err != nil:
+		return nil, err
+	case json.Unmarshal(rec.Value, &run) != nil:
+		run = Run{ID: s.id, Task: taskOf(s.id)}
+	case run.State.Ended():
+		return []mailbox.Op{mailbox.DeleteDue{Kind: DueRun, Key: s.id}}, nil
+	}
+	seq, err := a.lastSeq(ctx, s.o.Account, s.id)
+	if err != nil {
+		return nil, err
+	}
+	th, version, err := a.thread(ctx, s.o.Account, run.Task)
+	known := err == nil
+	if !known {
+		th = &Thread{Task: run.Task}
+	}
+	out := a.letter(s.o, th, KindFailure, run.ID, run.newest())
+	text := mail.FailureText(mail.Failure{Model: run.Model, Task: run.Task})
+	out.Markdown = text
+	run.State, run.Seq, run.Changed = Failed, seq+1, a.now()
+	ops, err := a.endOps(ctx, s.o, &run, out, ending{kind: KindFailure, error: string(FailStep)})
+	if err != nil {
+		return nil, err
+	}
+	if known {
+		next, err := a.endThread(ctx, s.o, th, version, &run, out)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, next...)
+	}
+	end := Event{At: a.now(), Finished: &EvFinished{State: Failed, Mail: out.MessageID, Text: text}}
+	return append(ops,
+		mailbox.Append{Stream: runKey(run.ID), Expect: seq, Events: [][]byte{encodeEvent(end)}},
+		runPut(run, rec.Version)), nil
+}
+
+// lastSeq is the end of a journal, whatever it holds.
+func (a *Agent) lastSeq(ctx context.Context, account mailbox.AccountID, run string) (uint64, error) {
+	var last uint64
+	err := a.store.Events(ctx, account, runKey(run), 1, func(seq uint64, _ []byte) error {
+		last = seq
+		return nil
+	})
+	return last, err
+}

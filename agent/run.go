@@ -1,0 +1,398 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"pizza/internal/tools"
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+// session is one run while a worker has it. Only the worker's goroutine touches it,
+// but for nudge. What the session knows of the run it has read or committed itself;
+// whoever else changes the run is met as a Conflict, or by a nudge.
+type session struct {
+	a     *Agent
+	o     owner
+	id    string
+	run   Run
+	ver   uint64 // of the run's record
+	st    State
+	model providers.Model
+
+	inputs map[mailbox.MessageID]*input
+	prior  []providers.Message // the thread before this run, once read
+	before []Inbound           // mails of earlier runs, once read
+	loaded bool
+
+	inflight map[string]context.CancelCauseFunc // what runs now: calls by id, modelCall
+	outcomes chan outcome
+	nudge    chan struct{} // somebody changed the run
+
+	quiet    bool // stopping: record what ends, begin nothing
+	progress bool // something was committed
+	over     bool // the run has ended or waits
+}
+
+// modelCall is the key of the model call in session.inflight; no call id is empty.
+const modelCall = ""
+
+// outcome is what became of something in flight.
+type outcome struct {
+	key     string
+	n       int // of modelCall: the intent
+	attempt int
+	reply   providers.Reply
+	tool    tools.Outcome
+	err     error // of modelCall
+	took    time.Duration
+	broken  error // it panicked
+	stopped bool  // its context had ended before it did
+}
+
+var (
+	errStopping  = errors.New("the server stops")
+	errCancelled = errors.New("the owner cancelled the task")
+)
+
+// drive works the run until it ends, waits, or ctx ends.
+func (s *session) drive(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("agent: panic in run %s: %v\n%s", s.id, p, debug.Stack())
+		}
+		s.drain()
+	}()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	if s.run.State.Ended() { // the due entry outlived it
+		_, err := s.commitOps(ctx, mailbox.DeleteDue{Kind: DueRun, Key: s.id})
+		return err
+	}
+	if err := s.advance(ctx, nil); err != nil {
+		return err
+	}
+	tick := time.NewTimer(statusAfter)
+	defer tick.Stop()
+	for !s.over && len(s.inflight) > 0 {
+		if err := s.await(ctx, tick); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	statusAfter = 2 * time.Second  // a run that takes longer is shown as running
+	statusEvery = 30 * time.Second // DESIGN.md section 1: at most that often
+)
+
+// await waits for the next thing that happens to the run.
+func (s *session) await(ctx context.Context, tick *time.Timer) error {
+	done := ctx.Done()
+	if s.quiet {
+		done = nil
+	}
+	select {
+	case out := <-s.outcomes:
+		delete(s.inflight, out.key)
+		return s.record(ctx, out)
+	case <-s.nudge:
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		return s.advance(ctx, nil)
+	case <-tick.C:
+		tick.Reset(statusEvery)
+		if s.run.Shown == Queued || s.a.now().Sub(s.run.ShownAt) >= statusEvery {
+			return s.advance(ctx, func(d *draft) error { d.show = d.run.Shown != d.run.State; return nil })
+		}
+	case <-done:
+		s.quiet = true // what is in flight has ctx too, or its grace
+	}
+	return nil
+}
+
+// record commits the outcome of something that was in flight.
+func (s *session) record(ctx context.Context, out outcome) error {
+	if out.key == modelCall {
+		return s.recordModel(ctx, out)
+	}
+	return s.recordTool(ctx, out)
+}
+
+// drain stops what is in flight and waits for it: nothing of this session is alive
+// after it. Outcomes that come now are of a session that failed; the calls are then
+// found started and without outcome.
+func (s *session) drain() {
+	for _, cancel := range s.inflight {
+		cancel(errStopping)
+	}
+	for len(s.inflight) > 0 {
+		out := <-s.outcomes
+		delete(s.inflight, out.key)
+	}
+}
+
+// load reads the run's record and the part of its journal not yet folded. Record and
+// journal are two reads; they agree when no commit fell between them.
+func (s *session) load(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	for range 100 {
+		rec, err := s.a.store.Record(ctx, s.o.Account, runKey(s.id))
+		if err != nil {
+			return err
+		}
+		var run Run
+		if err := json.Unmarshal(rec.Value, &run); err != nil {
+			return fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+		}
+		if err := s.a.readJournal(ctx, s.o.Account, s.id, &s.st); err != nil {
+			return err
+		}
+		s.run, s.ver = run, rec.Version
+		if run.Seq == s.st.Seq {
+			s.fresh()
+			return nil
+		}
+		if run.Seq > s.st.Seq {
+			return fmt.Errorf("agent: journal of %s ends at %d, its record says %d", s.id, s.st.Seq, run.Seq)
+		}
+	}
+	return &mailbox.Error{Op: "load", Kind: mailbox.Transient, Name: s.id}
+}
+
+// fresh does what follows from a load: the first ages what a crash left open, later
+// ones stop what is in flight when the owner asked the run to end.
+func (s *session) fresh() {
+	if !s.loaded {
+		s.loaded = true
+		s.st.Age(s.a.store.Epoch(s.o.Account))
+	}
+	if s.st.ending() {
+		for _, cancel := range s.inflight {
+			cancel(errCancelled)
+		}
+	}
+}
+
+// readJournal folds the events after st.Seq into st.
+func (a *Agent) readJournal(ctx context.Context, account mailbox.AccountID, run string, st *State) error {
+	return a.store.Events(ctx, account, runKey(run), st.Seq+1, func(seq uint64, b []byte) error {
+		e, err := decodeEvent(b)
+		if err != nil {
+			return &JournalError{Seq: seq, Event: "?", Reason: err.Error()}
+		}
+		return st.Apply(e)
+	})
+}
+
+// advance commits all that can be committed without an effect, and then starts the
+// effects. base adds what has just happened; it is called again, on the state as it
+// is then, when somebody else changed the run meanwhile: an outcome is never lost
+// through a conflict.
+func (s *session) advance(ctx context.Context, base func(*draft) error) error {
+	for range attempts {
+		d, err := s.draft(ctx, base)
+		if err != nil {
+			return err
+		}
+		if d.empty() {
+			return s.begin(ctx, d)
+		}
+		_, err = s.commitOps(ctx, d.tx()...)
+		if err == nil {
+			s.st, s.run, s.ver = d.st, d.run, s.ver+1
+			s.progress = s.progress || len(d.events) > 0
+			return s.begin(ctx, d)
+		}
+		if !isKind(err, mailbox.Conflict) {
+			return err
+		}
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+	}
+	return &mailbox.Error{Op: "advance", Kind: mailbox.Transient, Name: s.id}
+}
+
+// storeTries is how often a commit is tried that fails for want of disk or the like:
+// an outcome that only this process knows is worth waiting for.
+const storeTries = 5
+
+// commitOps commits, past a shutdown too: what happened must be on disk.
+func (s *session) commitOps(ctx context.Context, ops ...mailbox.Op) (mailbox.Result, error) {
+	ctx = context.WithoutCancel(ctx)
+	wait := 100 * time.Millisecond
+	for try := 1; ; try++ {
+		res, err := s.a.store.Commit(ctx, s.o.Account, mailbox.Tx{Ops: ops})
+		retry := isKind(err, mailbox.Transient) || isKind(err, mailbox.Full)
+		if !retry || errors.Is(err, mailbox.ErrClosed) || try == storeTries {
+			return res, err
+		}
+		time.Sleep(wait)
+		wait *= 4
+	}
+}
+
+// begin starts the effects a draft ends in.
+func (s *session) begin(ctx context.Context, d *draft) error {
+	s.over = d.over
+	for _, c := range d.launch {
+		s.launchTool(ctx, c)
+	}
+	if d.call {
+		if _, on := s.inflight[modelCall]; !on {
+			return s.launchModel(ctx)
+		}
+	}
+	return nil
+}
+
+// launch runs fn beside the session. Exactly one outcome comes of it.
+func (s *session) launch(ctx context.Context, cancel context.CancelCauseFunc, out outcome, fn func(context.Context, *outcome)) {
+	s.inflight[out.key] = cancel
+	start := time.Now()
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				out.broken = fmt.Errorf("agent: panic in run %s: %v\n%s", s.id, p, debug.Stack())
+			}
+			out.stopped = ctx.Err() != nil
+			out.took = time.Since(start)
+			cancel(nil)
+			s.outcomes <- out
+		}()
+		fn(ctx, &out)
+	}()
+}
+
+// launchModel makes the call whose intent is on disk.
+func (s *session) launchModel(ctx context.Context) error {
+	req, err := s.request(ctx)
+	if err != nil {
+		return err
+	}
+	model := s.model
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.launch(ctx, cancel, outcome{key: modelCall, n: s.st.Intents}, func(ctx context.Context, out *outcome) {
+		if model == nil {
+			out.err = &providers.Error{Class: providers.Auth, Message: "the model " + s.run.Model + " is not set up"}
+			return
+		}
+		out.reply, out.err = model.Complete(ctx, req)
+	})
+	return nil
+}
+
+// launchTool makes the call whose intent is on disk. A once-only tool is given time
+// to end when the server stops or the owner cancels: cut off, its outcome would be a
+// question.
+func (s *session) launchTool(ctx context.Context, id string) {
+	c := *s.st.call(id)
+	args, err := canonical(c.Args)
+	if err != nil { // judged before: cannot be
+		args = c.Args
+	}
+	ws, broken := s.workspace(ctx)
+	var cancel context.CancelCauseFunc
+	if c.Class == tools.OnceOnly {
+		ctx, cancel = graceful(ctx, grace)
+	} else {
+		ctx, cancel = context.WithCancelCause(ctx)
+	}
+	s.launch(ctx, cancel, outcome{key: id, attempt: c.Attempt}, func(ctx context.Context, out *outcome) {
+		if broken != nil {
+			out.tool = tools.Outcome{Error: true, Content: "Not done: the mails of the task could not be read."}
+			return
+		}
+		out.tool = s.a.opt.Tools.Run(ctx, ws, tools.Call{Name: c.Name, Args: args})
+	})
+}
+
+const grace = 5 * time.Second
+
+// graceful returns a context that ends a while after its parent, or after cancel.
+func graceful(parent context.Context, after time.Duration) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(context.WithoutCancel(parent))
+	stop := func(cause error) { time.AfterFunc(after, func() { end(cause) }) }
+	unhook := context.AfterFunc(parent, func() { stop(context.Cause(parent)) })
+	return ctx, func(cause error) {
+		if cause == nil { // it has ended by itself
+			unhook()
+			end(nil)
+			return
+		}
+		stop(cause)
+	}
+}
+
+// recordModel commits a reply, or a failure.
+func (s *session) recordModel(ctx context.Context, out outcome) error {
+	switch {
+	case out.broken != nil:
+		return out.broken
+	case out.err != nil && out.stopped:
+		return s.advance(ctx, nil) // cut off by us: the intent stays, or the run ends
+	}
+	return s.advance(ctx, func(d *draft) error {
+		if !d.st.Pending || d.st.Intents != out.n || d.st.ending() {
+			return nil
+		}
+		if out.err != nil {
+			return d.add(Event{ModelFail: s.a.modelFail(&d.st, out)})
+		}
+		out.reply.Took = out.took
+		return d.add(Event{Reply: &EvReply{N: out.n, Reply: d.uniqueCalls(out.reply)}})
+	})
+}
+
+// recordTool commits a tool's outcome.
+func (s *session) recordTool(ctx context.Context, out outcome) error {
+	c := s.st.call(out.key)
+	if c == nil || c.State != callStarted {
+		return s.advance(ctx, nil)
+	}
+	end := &EvToolEnd{Call: out.key, Took: out.took}
+	switch {
+	case out.broken != nil:
+		s.a.log.LogAttrs(ctx, slog.LevelError, "tool panicked", slog.String("run", s.id),
+			slog.String("tool", c.Name), slog.Any("err", out.broken))
+		end.Status, end.Content = endError, "The tool failed inside."
+		if c.Class == tools.OnceOnly {
+			end.Status = endUnknown
+		}
+	case out.stopped && c.Class != tools.OnceOnly && !s.st.ending():
+		return s.advance(ctx, nil) // cut off by us: it runs again at the next start
+	default:
+		end.Status, end.Content = statusOf(out.tool), out.tool.Content
+	}
+	blobs, err := s.stageResult(ctx, end, out.tool)
+	if err != nil {
+		return err
+	}
+	return s.advance(ctx, func(d *draft) error {
+		if c := d.st.call(out.key); c == nil || c.State != callStarted || c.Attempt != out.attempt {
+			return nil
+		}
+		d.blobs = append(d.blobs, blobs...)
+		return d.add(Event{ToolEnd: end})
+	})
+}
+
+func statusOf(o tools.Outcome) string {
+	switch {
+	case o.Unknown:
+		return endUnknown
+	case o.Error:
+		return endError
+	}
+	return endOK
+}

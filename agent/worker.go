@@ -1,0 +1,284 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"pizza/mailbox"
+)
+
+const (
+	lookEvery   = 30 * time.Second       // due times are compared with the clock at least that often
+	newAccounts = 2 * time.Second        // how often accounts that were made are looked for
+	watchPause  = 200 * time.Millisecond // between two looks for cancelled runs
+	claimLease  = 10 * 365 * 24 * time.Hour
+	maxFalls    = 3 // steps without progress after which a run is parked
+)
+
+// Run works the due runs of all accounts until ctx ends, and then returns nil when
+// every run has stopped at a commit point. What was not done is due at the next
+// start. It is called once.
+func (a *Agent) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { a.tend(ctx) })
+	tick := time.NewTicker(newAccounts)
+	defer tick.Stop()
+	for {
+		ids, err := a.store.Accounts(ctx)
+		if err != nil && ctx.Err() == nil {
+			a.log.LogAttrs(ctx, slog.LevelError, "list accounts", slog.Any("err", err))
+		}
+		for _, id := range ids {
+			a.dispatchFor(ctx, &wg, id)
+		}
+		select {
+		case id := <-a.fresh:
+			a.dispatchFor(ctx, &wg, id)
+		case <-tick.C:
+		case <-ctx.Done():
+			wg.Wait()
+			return nil
+		}
+	}
+}
+
+// adopt asks for a dispatcher of an account that may have none yet.
+func (a *Agent) adopt(id mailbox.AccountID) {
+	a.mu.Lock()
+	known := a.accounts[id]
+	a.mu.Unlock()
+	if known {
+		return
+	}
+	select {
+	case a.fresh <- id:
+	default: // the next look at Accounts finds it
+	}
+}
+
+func (a *Agent) dispatchFor(ctx context.Context, wg *sync.WaitGroup, id mailbox.AccountID) {
+	a.mu.Lock()
+	known := a.accounts[id]
+	a.accounts[id] = true
+	a.mu.Unlock()
+	if !known {
+		d := &dispatcher{a: a, account: id, poke: make(chan struct{}, 1)}
+		wg.Go(func() { d.run(ctx) })
+	}
+}
+
+// dispatcher gives the due runs of one account to workers.
+type dispatcher struct {
+	a       *Agent
+	account mailbox.AccountID
+	poke    chan struct{} // look again
+	wg      sync.WaitGroup
+}
+
+func (d *dispatcher) run(ctx context.Context) {
+	defer d.wg.Wait()
+	wake, stop := d.a.store.Watch(d.account, 0)
+	defer stop()
+	status, stopStatus := d.a.store.Watch(d.account, Running)
+	defer stopStatus()
+	var look <-chan time.Time
+	for {
+		wait := d.claim(ctx)
+		timer := time.NewTimer(wait)
+		select {
+		case <-wake:
+		case <-d.poke:
+		case <-timer.C:
+		case <-status:
+			if look == nil {
+				look = time.After(watchPause)
+			}
+		case <-look:
+			look = nil
+			d.a.nudgeAll(d.account)
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// again asks the dispatcher to look once more.
+func (d *dispatcher) again() {
+	select {
+	case d.poke <- struct{}{}:
+	default:
+	}
+}
+
+// claim starts a worker for each due run, as far as there are workers, and says how
+// long until the next one is due.
+func (d *dispatcher) claim(ctx context.Context) time.Duration {
+	for ctx.Err() == nil {
+		select {
+		case d.a.slots <- struct{}{}:
+		case <-ctx.Done():
+			return lookEvery
+		}
+		due, err := d.a.store.Claim(ctx, d.account, DueRun, d.a.now(), claimLease, 1)
+		if err != nil || len(due) == 0 {
+			<-d.a.slots
+			if err != nil {
+				d.a.logStore(ctx, "claim", err)
+				return time.Second
+			}
+			return d.untilNext(ctx)
+		}
+		d.wg.Go(func() {
+			defer func() { <-d.a.slots }()
+			d.work(ctx, due[0].Key)
+		})
+	}
+	return lookEvery
+}
+
+func (a *Agent) logStore(ctx context.Context, what string, err error) {
+	if ctx.Err() == nil && !errors.Is(err, mailbox.ErrClosed) {
+		a.log.LogAttrs(ctx, slog.LevelError, what, slog.Any("err", err))
+	}
+}
+
+// untilNext is the time to the next due run. It is looked at anew every lookEvery,
+// whatever the clock did meanwhile.
+func (d *dispatcher) untilNext(ctx context.Context) time.Duration {
+	next, err := d.a.store.NextDue(ctx, d.account, DueRun)
+	if err != nil || next.IsZero() {
+		return lookEvery
+	}
+	return max(time.Millisecond, min(next.Sub(d.a.now()), lookEvery))
+}
+
+// work has one run until it ends, waits, fails or ctx ends.
+func (d *dispatcher) work(ctx context.Context, run string) {
+	a := d.a
+	s := a.enter(d.account, run)
+	if s == nil {
+		return // a session has it; it was nudged
+	}
+	var hold time.Duration
+	if err := s.prepare(ctx); err != nil {
+		a.logStore(ctx, "owner of "+run, err)
+		hold = lookEvery
+	} else {
+		hold = d.failed(ctx, s, s.drive(ctx))
+	}
+	if hold > 0 && ctx.Err() == nil { // the claim is kept, not the worker
+		time.AfterFunc(hold, func() { a.leave(s); d.again() })
+		return
+	}
+	a.leave(s)
+	d.again()
+}
+
+// enter makes a session for a claimed run. When this process has one already, that
+// one is nudged, and nil returned.
+func (a *Agent) enter(account mailbox.AccountID, run string) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[run]; s != nil {
+		s.wake()
+		return nil
+	}
+	s := &session{
+		a: a, id: run, o: owner{Account: account},
+		inputs:   map[mailbox.MessageID]*input{},
+		inflight: map[string]context.CancelCauseFunc{},
+		outcomes: make(chan outcome),
+		nudge:    make(chan struct{}, 1),
+	}
+	a.sessions[run] = s
+	return s
+}
+
+// leave gives the claim back. Whoever claims the run next finds no session; the
+// dispatcher must look again, because the run may have become due meanwhile.
+func (a *Agent) leave(s *session) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.store.Release(s.o.Account, DueRun, s.id)
+	delete(a.sessions, s.id)
+}
+
+func (s *session) wake() {
+	select {
+	case s.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// interrupt makes the session of a run, if it has one, read the journal again: it
+// stops what is in flight when the owner asked the run to end.
+func (a *Agent) interrupt(run string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s := a.sessions[run]; s != nil {
+		s.wake()
+	}
+}
+
+// nudgeAll is interrupt for all sessions of an account: a status message was deleted
+// perhaps, which cancels inside a commit.
+func (a *Agent) nudgeAll(account mailbox.AccountID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sessions {
+		if s.o.Account == account {
+			s.wake()
+		}
+	}
+}
+
+// prepare finds the owner. An account without a login keeps its runs until it has
+// one again.
+func (s *session) prepare(ctx context.Context) error {
+	o, err := s.a.owner(ctx, s.o.Account)
+	if err == nil {
+		s.o = o
+	}
+	return err
+}
+
+// failed judges how a session ended: it counts steps without progress, parks the run
+// that made three of them, and says how long to keep the claim.
+func (d *dispatcher) failed(ctx context.Context, s *session, err error) time.Duration {
+	a := d.a
+	a.mu.Lock()
+	if err == nil || s.progress {
+		delete(a.falls, s.id)
+	}
+	if err == nil {
+		a.mu.Unlock()
+		return 0
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.Is(err, mailbox.ErrClosed) {
+		a.mu.Unlock()
+		return 0
+	}
+	own := !isKind(err, mailbox.Transient) && !isKind(err, mailbox.Full)
+	if own {
+		a.falls[s.id]++
+	}
+	falls := a.falls[s.id]
+	a.mu.Unlock()
+	a.log.LogAttrs(ctx, slog.LevelError, "step failed", slog.String("run", s.id), slog.Int("times", falls), slog.Any("err", err))
+
+	var je *JournalError
+	if own && (falls >= maxFalls || errors.As(err, &je)) {
+		if err := a.park(ctx, s, err); err == nil {
+			return 0
+		} else {
+			a.log.LogAttrs(ctx, slog.LevelError, "park", slog.String("run", s.id), slog.Any("err", err))
+		}
+		return time.Minute
+	}
+	return time.Second << min(falls, 5)
+}
