@@ -125,14 +125,31 @@ func (b *backend) stored() []taken {
 
 // logBuffer is where a server logs to in tests.
 type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu    sync.Mutex
+	b     bytes.Buffer
+	wrote sync.Cond
+}
+
+func newLogBuffer() *logBuffer {
+	l := &logBuffer{}
+	l.wrote.L = &l.mu
+	return l
 }
 
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.wrote.Broadcast()
 	return l.b.Write(p)
+}
+
+// wait returns when text has been logged; the test's own time limit ends it else.
+func (l *logBuffer) wait(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !strings.Contains(l.b.String(), text) {
+		l.wrote.Wait()
+	}
 }
 
 func (l *logBuffer) String() string {
@@ -159,7 +176,7 @@ var testTime = time.Date(2026, 12, 1, 9, 30, 0, 0, time.FixedZone("", 3600))
 func start(t testing.TB, change func(*Options)) *harness {
 	t.Helper()
 	cert, pool := testCertificate(t)
-	h := &harness{t: t, back: newBackend(), log: &logBuffer{}, pool: pool, finished: make(chan error, 2)}
+	h := &harness{t: t, back: newBackend(), log: newLogBuffer(), pool: pool, finished: make(chan error, 2)}
 	opts := Options{
 		Accounts: h.back, Handler: h.back, Stager: h.back,
 		TLS:       &tls.Config{Certificates: []tls.Certificate{cert}},

@@ -58,6 +58,7 @@ var (
 	errFromSyntax = refuse(501, 1, 7, "malformed sender address")
 	errToSyntax   = refuse(501, 1, 3, "malformed recipient address")
 	errNoMail     = refuse(503, 5, 1, "MAIL first")
+	errAborted    = refuse(451, 3, 2, "message aborted") // by RSET or the connection's end: nobody reads it
 )
 
 // Mail begins a transaction.
@@ -207,7 +208,7 @@ func firstFault(in *checked, err error) error {
 	case in.err == nil || in.err == io.EOF:
 		return err
 	case errors.Is(in.err, smtp.ErrDataReset):
-		return errCut
+		return errAborted
 	}
 	return in.err
 }
