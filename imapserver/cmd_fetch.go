@@ -1,0 +1,417 @@
+package imapserver
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/emersion/go-imap/v2"
+
+	"pizza/mailbox"
+)
+
+// fetchKind is what a FETCH item asks for.
+type fetchKind int
+
+const (
+	fetchFlags fetchKind = iota
+	fetchUID
+	fetchDate
+	fetchSize
+	fetchEnvelope
+	fetchBody          // BODY without brackets
+	fetchBodyStructure // with extension data
+	fetchSection       // BODY[...] and RFC822...
+)
+
+// fetchItem is one item of a FETCH, in the order in which it was asked for.
+type fetchItem struct {
+	kind    fetchKind
+	label   string // how the response names it: as it was asked for
+	section imap.FetchItemBodySection
+}
+
+// fetching is a FETCH command as sent.
+type fetching struct {
+	items     []fetchItem
+	flags     bool // FLAGS is among them
+	structure bool // the message's metadata is needed
+	body      bool // its octets are needed
+	marks     bool // it sets \Seen
+}
+
+var fetchMacros = map[string][]string{
+	"ALL":  {"FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE"},
+	"FAST": {"FLAGS", "INTERNALDATE", "RFC822.SIZE"},
+	"FULL": {"FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE", "BODY"},
+}
+
+var fetchPlain = map[string]fetchKind{
+	"FLAGS": fetchFlags, "UID": fetchUID, "INTERNALDATE": fetchDate, "RFC822.SIZE": fetchSize,
+	"ENVELOPE": fetchEnvelope, "BODY": fetchBody, "BODYSTRUCTURE": fetchBodyStructure,
+}
+
+// fetchRFC822 are the old names of sections (RFC 3501 section 6.4.5).
+var fetchRFC822 = map[string]fetchItem{
+	"RFC822":        {label: "RFC822"},
+	"RFC822.PEEK":   {label: "RFC822", section: imap.FetchItemBodySection{Peek: true}},
+	"RFC822.HEADER": {label: "RFC822.HEADER", section: imap.FetchItemBodySection{Specifier: imap.PartSpecifierHeader, Peek: true}},
+	"RFC822.TEXT":   {label: "RFC822.TEXT", section: imap.FetchItemBodySection{Specifier: imap.PartSpecifierText}},
+	"RFC822.TEXT.PEEK": {label: "RFC822.TEXT",
+		section: imap.FetchItemBodySection{Specifier: imap.PartSpecifierText, Peek: true}},
+}
+
+// maxItems is how many items a FETCH may name.
+const maxItems = 500
+
+func (p *parser) fetching(num numbering) *fetching {
+	f := &fetching{}
+	if num == uidNumbers {
+		f.add(fetchItem{kind: fetchUID, label: "UID"})
+	}
+	if p.peek() == '(' {
+		p.list(func() { f.item(p) })
+	} else {
+		from := p.i
+		name := p.item()
+		macro, isMacro := fetchMacros[name]
+		for _, item := range macro {
+			f.add(fetchItem{kind: fetchPlain[item], label: item})
+		}
+		if !isMacro {
+			p.i = from
+			f.item(p)
+		}
+	}
+	if len(f.items) > maxItems {
+		p.fail("Too many FETCH items")
+	}
+	return f
+}
+
+func (f *fetching) item(p *parser) {
+	name := p.item()
+	if old, found := fetchRFC822[name]; found {
+		old.kind = fetchSection
+		f.add(old)
+		return
+	}
+	if p.peek() == '[' && (name == "BODY" || name == "BODY.PEEK") {
+		f.add(p.section(name == "BODY.PEEK"))
+		return
+	}
+	kind, found := fetchPlain[name]
+	if !found {
+		p.fail("Unknown FETCH item")
+	}
+	f.add(fetchItem{kind: kind, label: name})
+}
+
+// add adds an item, unless the same one is there.
+func (f *fetching) add(it fetchItem) {
+	for _, have := range f.items {
+		if have.label == it.label && have.kind == it.kind {
+			f.marks = f.marks || it.kind == fetchSection && !it.section.Peek
+			return
+		}
+	}
+	f.items = append(f.items, it)
+	switch it.kind {
+	case fetchFlags:
+		f.flags = true
+	case fetchEnvelope, fetchBody, fetchBodyStructure:
+		f.structure = true
+	case fetchSection:
+		f.body = true
+		whole := it.section.Specifier == imap.PartSpecifierNone && len(it.section.Part) == 0
+		f.structure = f.structure || !whole
+		f.marks = f.marks || !it.section.Peek
+	}
+}
+
+// section reads [1.2.HEADER.FIELDS (A B)]<0.100> (RFC 3501 section 6.4.5).
+func (p *parser) section(peek bool) fetchItem {
+	it := fetchItem{kind: fetchSection}
+	it.section.Peek = peek
+	from := p.i
+	p.expect('[')
+	for isDigit(p.peek()) {
+		n := p.number()
+		if n == 0 || len(it.section.Part) >= 200 {
+			p.fail("Bad part number")
+		}
+		it.section.Part = append(it.section.Part, int(n))
+		if !p.accept('.') {
+			break
+		}
+		if !isLetter(p.peek()) && !isDigit(p.peek()) {
+			p.fail("Bad section")
+		}
+	}
+	if isLetter(p.peek()) && (len(it.section.Part) == 0 || p.b[p.i-1] == '.') {
+		p.specifier(&it.section)
+	}
+	p.expect(']')
+	if p.err != nil {
+		return it
+	}
+	it.label = "BODY" + sectionLabel(string(p.b[from:p.i]), &it.section)
+	if p.accept('<') {
+		it.section.Partial = &imap.SectionPartial{Offset: p.number64()}
+		p.expect('.')
+		it.section.Partial.Size = p.number64()
+		if it.section.Partial.Size == 0 {
+			p.fail("Bad partial")
+		}
+		p.expect('>')
+		it.label += "<" + decimal64(it.section.Partial.Offset) + ">"
+	}
+	return it
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// sectionLabel is a section as the response names it. Names of header fields are
+// echoed as they were asked for, because Apple Mail compares them.
+func sectionLabel(asked string, s *imap.FetchItemBodySection) string {
+	head, tail, found := strings.Cut(asked, " (")
+	if !found {
+		return strings.ToUpper(asked)
+	}
+	if strings.Contains(tail, "\r\n") { // some came as literals
+		var w writer
+		for i, name := range append(s.HeaderFields, s.HeaderFieldsNot...) {
+			if i > 0 {
+				w.str(" ")
+			}
+			w.quoted(name, true)
+		}
+		tail = string(w.buf) + ")]"
+	}
+	return strings.ToUpper(head) + " (" + tail
+}
+
+func (p *parser) specifier(s *imap.FetchItemBodySection) {
+	name := strings.ToUpper(p.take(func(c byte) bool { return isLetter(c) || c == '.' }))
+	switch name {
+	case "HEADER":
+		s.Specifier = imap.PartSpecifierHeader
+	case "TEXT":
+		s.Specifier = imap.PartSpecifierText
+	case "MIME":
+		s.Specifier = imap.PartSpecifierMIME
+		if len(s.Part) == 0 {
+			p.fail("MIME needs a part number")
+		}
+	case "HEADER.FIELDS", "HEADER.FIELDS.NOT":
+		s.Specifier = imap.PartSpecifierHeader
+		var names []string
+		p.sp()
+		p.list(func() { names = append(names, p.astring()) })
+		if len(names) == 0 {
+			p.fail("Missing names of header fields")
+		}
+		if name == "HEADER.FIELDS" {
+			s.HeaderFields = names
+		} else {
+			s.HeaderFieldsNot = names
+		}
+	default:
+		p.fail("Unknown section")
+	}
+}
+
+// fetch answers FETCH and UID FETCH.
+func (c *conn) fetch(p *parser, num numbering) (reply, error) {
+	p.sp()
+	set := p.numSet()
+	p.sp()
+	f := p.fetching(num)
+	if err := p.end(); err != nil {
+		return reply{}, err
+	}
+	spans, err := c.targets(set, num)
+	if err != nil {
+		return reply{}, err
+	}
+	run := &fetchRun{fetching: f, c: c}
+	if f.marks && !c.sel.readOnly {
+		if err := run.mark(spans); err != nil {
+			return reply{}, err
+		}
+	}
+	if err := run.write(spans); err != nil {
+		return reply{}, err
+	}
+	if run.missing > 0 && num == seqNumbers {
+		return expungeIssued(), nil
+	}
+	return done("FETCH"), nil
+}
+
+// fetchRun is the work of one FETCH.
+type fetchRun struct {
+	*fetching
+	c       *conn
+	marked  map[imap.UID]bool // got \Seen from us: FLAGS comes with the answer
+	missing int               // messages that are gone
+}
+
+// mark sets \Seen on what is about to be read, before it is sent.
+func (r *fetchRun) mark(spans []span) error {
+	var uids imap.UIDSet
+	r.marked = map[imap.UID]bool{}
+	r.c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
+		if !r.c.show(e.Flags).seen {
+			uids = append(uids, imap.UIDRange{Start: e.UID, Stop: e.UID})
+			r.marked[e.UID] = true
+		}
+		return true
+	})
+	if len(uids) == 0 {
+		return nil
+	}
+	_, err := r.c.commit(mailbox.StoreFlags{
+		Mailbox: r.c.sel.id, UIDs: uids, Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen},
+	})
+	if err != nil {
+		var me *mailbox.Error
+		if errors.As(err, &me) && me.Kind == mailbox.Refused { // it can be read all the same
+			clear(r.marked)
+			return nil
+		}
+		return err
+	}
+	r.c.tellBut(false, func(e mailbox.Entry) bool { return r.marked[e.UID] })
+	return nil
+}
+
+// batchSize is how many messages' metadata are asked for at a time.
+const batchSize = 256
+
+type numbered struct {
+	seq uint32
+	mailbox.Entry
+}
+
+// write writes the responses, without the store where the snapshot is enough.
+func (r *fetchRun) write(spans []span) error {
+	var batch []numbered
+	var err error
+	flush := func() bool {
+		err = r.batch(batch)
+		batch = batch[:0]
+		return err == nil
+	}
+	r.missing += r.c.sel.each(spans, func(seq uint32, e mailbox.Entry) bool {
+		if !r.structure && !r.body {
+			r.response(numbered{seq, e}, nil, nil)
+			return r.c.out.err == nil
+		}
+		batch = append(batch, numbered{seq, e})
+		return len(batch) < batchSize || flush()
+	})
+	if err == nil && len(batch) > 0 {
+		flush()
+	}
+	return err
+}
+
+// batch writes the responses for messages whose metadata or octets are needed.
+func (r *fetchRun) batch(batch []numbered) error {
+	if !r.structure {
+		for _, n := range batch {
+			if err := r.one(n, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ids := make([]mailbox.MessageID, len(batch))
+	for i, n := range batch {
+		ids[i] = n.Message
+	}
+	next := 0
+	err := r.c.srv.opt.Store.Messages(r.c.ctx, r.c.ident.Account, ids, func(m *mailbox.Message) error {
+		for next < len(batch) && batch[next].Message != m.ID {
+			next++
+			r.missing++
+		}
+		if next == len(batch) {
+			return nil
+		}
+		next++
+		return r.one(batch[next-1], m)
+	})
+	r.missing += len(batch) - next
+	return err
+}
+
+// one writes the response for one message, or counts it as missing.
+func (r *fetchRun) one(n numbered, m *mailbox.Message) error {
+	if r.c.out.err != nil {
+		return r.c.out.err
+	}
+	if !r.body {
+		r.response(n, m, nil)
+		return nil
+	}
+	body, err := r.c.srv.opt.Store.OpenMessage(r.c.ctx, r.c.ident.Account, n.Message)
+	var me *mailbox.Error
+	if errors.As(err, &me) && me.Kind == mailbox.NotFound {
+		r.missing++
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	r.response(n, m, body)
+	return nil
+}
+
+// response writes one FETCH response.
+func (r *fetchRun) response(n numbered, m *mailbox.Message, body mailbox.Body) {
+	w := r.c.out
+	flags := r.flags || r.marked[n.UID]
+	var sh *shown
+	if flags {
+		sh = r.c.show(n.Flags)
+	}
+	w.str("* ").num(uint64(n.seq)).str(" FETCH (")
+	for i := range r.items {
+		if i > 0 {
+			w.str(" ")
+		}
+		r.item(&r.items[i], n.Entry, m, body, sh)
+	}
+	if flags && !r.flags {
+		w.str(" ")
+		r.c.writeFlagsItem(n.Entry, sh)
+	}
+	w.str(")").crlf()
+}
+
+func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, m *mailbox.Message, body mailbox.Body, sh *shown) {
+	w := r.c.out
+	if it.kind == fetchFlags {
+		r.c.writeFlagsItem(e, sh)
+		return
+	}
+	w.str(it.label).str(" ")
+	switch it.kind {
+	case fetchUID:
+		w.num(uint64(e.UID))
+	case fetchSize:
+		w.num(uint64(e.Size))
+	case fetchDate:
+		w.str(e.Internal().Format(`"_2-Jan-2006 15:04:05 -0700"`))
+	case fetchEnvelope:
+		w.bytes(m.Structure.Envelope)
+	case fetchBody:
+		w.bytes(m.Structure.Body)
+	case fetchBodyStructure:
+		w.bytes(m.Structure.BodyStructure)
+	case fetchSection:
+		r.c.writeSection(&it.section, m, body)
+	}
+}

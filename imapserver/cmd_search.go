@@ -1,0 +1,196 @@
+package imapserver
+
+import (
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+
+	"pizza/mailbox"
+)
+
+// search answers SEARCH and UID SEARCH.
+func (c *conn) search(p *parser, num numbering) (reply, error) {
+	s := p.searching()
+	if p.err == nil && s.charset != "" {
+		return reply{no, "BADCHARSET (UTF-8 US-ASCII)", "Unknown charset"}, nil
+	}
+	if err := p.end(); err != nil {
+		return reply{}, err
+	}
+	hits, err := c.find(&s.key)
+	if s.ReturnSave {
+		c.sel.saved = nil
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	if s.ReturnSave {
+		c.sel.saved = s.toSave(hits)
+	}
+	number := func(h hit) uint32 {
+		if num == uidNumbers {
+			return uint32(h.uid)
+		}
+		return h.seq
+	}
+	if s.extended {
+		c.writeESearch(s, hits, num, number)
+	} else {
+		c.out.str("* SEARCH")
+		for _, h := range hits {
+			c.out.str(" ").num(uint64(number(h)))
+		}
+		c.out.crlf()
+	}
+	return done("SEARCH"), nil
+}
+
+type hit struct {
+	seq uint32
+	uid imap.UID
+}
+
+// toSave picks what "$" holds afterwards: everything, unless only the ends were asked
+// for (RFC 5182 section 2.4). Neighbours make one range: nothing can come between them.
+func (s *searching) toSave(hits []hit) (set imap.UIDSet) {
+	if len(hits) > 0 && (s.ReturnMin || s.ReturnMax) && !s.ReturnAll && !s.ReturnCount {
+		first, last := hits[0], hits[len(hits)-1]
+		switch {
+		case !s.ReturnMax:
+			hits = []hit{first}
+		case !s.ReturnMin:
+			hits = []hit{last}
+		default:
+			hits = []hit{first, last}
+		}
+	}
+	for i, h := range hits {
+		if i > 0 && hits[i-1].seq+1 == h.seq {
+			set[len(set)-1].Stop = h.uid
+			continue
+		}
+		set = append(set, imap.UIDRange{Start: h.uid, Stop: h.uid})
+	}
+	return set
+}
+
+func (c *conn) writeESearch(s *searching, hits []hit, num numbering, number func(hit) uint32) {
+	w := c.out
+	w.str("* ESEARCH (TAG ").quoted(c.tag, false).str(")")
+	if num == uidNumbers {
+		w.str(" UID")
+	}
+	if n := len(hits); n > 0 {
+		if s.ReturnMin {
+			w.str(" MIN ").num(uint64(number(hits[0])))
+		}
+		if s.ReturnMax {
+			w.str(" MAX ").num(uint64(number(hits[n-1])))
+		}
+		if s.ReturnAll {
+			w.str(" ALL ").bytes(appendRuns(nil, n, func(i int) uint32 { return number(hits[i]) }))
+		}
+	}
+	if s.ReturnCount {
+		w.str(" COUNT ").num(uint64(len(hits)))
+	}
+	w.crlf()
+}
+
+// find returns the messages that match, in order.
+func (c *conn) find(k *searchKey) ([]hit, error) {
+	m := &matcher{c: c, now: time.Now().Unix(), spans: map[*searchKey][]span{}, flags: map[flagOf]bool{}, folder: newFolder()}
+	var hits []hit
+	var open []*candidate // those that the snapshot does not decide
+	var err error
+	decide := func() bool {
+		var more []hit
+		more, err = c.read(m, k, open)
+		hits, open = mergeHits(hits, more), open[:0]
+		return err == nil
+	}
+	c.sel.each([]span{{0, c.sel.len()}}, func(seq uint32, e mailbox.Entry) bool {
+		d := candidate{seq: seq, e: e}
+		switch m.eval(k, &d) {
+		case match:
+			hits = append(hits, hit{seq, e.UID})
+		case unknown:
+			open = append(open, &d)
+			return len(open) < batchSize || decide()
+		}
+		return true
+	})
+	if err == nil && len(open) > 0 {
+		decide()
+	}
+	return hits, err
+}
+
+// mergeHits joins two lists in order.
+func mergeHits(a, b []hit) []hit {
+	if len(a) == 0 {
+		return b
+	}
+	if len(b) == 0 || a[len(a)-1].seq < b[0].seq {
+		return append(a, b...)
+	}
+	out := make([]hit, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].seq < b[0].seq {
+			out, a = append(out, a[0]), a[1:]
+		} else {
+			out, b = append(out, b[0]), b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// read decides candidates by what is stored of them. One that is gone does not match.
+func (c *conn) read(m *matcher, k *searchKey, open []*candidate) (hits []hit, err error) {
+	ids := make([]mailbox.MessageID, len(open))
+	for i, d := range open {
+		ids[i] = d.e.Message
+	}
+	next := 0
+	err = c.srv.opt.Store.Messages(c.ctx, c.ident.Account, ids, func(msg *mailbox.Message) error {
+		for next < len(open) && open[next].e.Message != msg.ID {
+			next++
+		}
+		if next == len(open) {
+			return nil
+		}
+		d := open[next]
+		next++
+		d.msg = msg
+		v := m.eval(k, d)
+		if v == unknown {
+			if v, err = c.readBody(m, k, d); err != nil {
+				return err
+			}
+		}
+		d.msg, d.head = nil, nil
+		if v == match {
+			hits = append(hits, hit{d.seq, d.e.UID})
+		}
+		return nil
+	})
+	return hits, err
+}
+
+func (c *conn) readBody(m *matcher, k *searchKey, d *candidate) (verdict, error) {
+	if err := c.ctx.Err(); err != nil {
+		return noMatch, err
+	}
+	body, err := c.srv.opt.Store.OpenMessage(c.ctx, c.ident.Account, d.e.Message)
+	if gone(err) {
+		return noMatch, nil
+	}
+	if err != nil {
+		return noMatch, err
+	}
+	defer body.Close()
+	d.body = body
+	v := m.eval(k, d)
+	d.body = nil
+	return v, d.err
+}

@@ -1,0 +1,131 @@
+package imapserver
+
+import (
+	"pizza/mailbox"
+)
+
+// lookup finds a mailbox by name. Hidden ones do not exist for clients.
+func (c *conn) lookup(name string) (mailbox.Mailbox, error) {
+	all, err := c.mailboxes()
+	if err != nil {
+		return mailbox.Mailbox{}, err
+	}
+	for _, m := range all {
+		if m.Name == name {
+			return m, nil
+		}
+	}
+	return mailbox.Mailbox{}, &mailbox.Error{Op: "lookup", Kind: mailbox.NotFound, Name: name}
+}
+
+// mailboxes lists what clients may see, by name.
+func (c *conn) mailboxes() ([]mailbox.Mailbox, error) {
+	all, err := c.srv.opt.Store.Mailboxes(c.ctx, c.ident.Account)
+	if err != nil {
+		return nil, err
+	}
+	visible := make([]mailbox.Mailbox, 0, len(all))
+	for _, m := range all {
+		if !m.Hidden {
+			visible = append(visible, m)
+		}
+	}
+	return visible, nil
+}
+
+func (c *conn) selectRW(p *parser) (reply, error) {
+	return c.open(p, "SELECT", c.ident.Scope == mailbox.ScopeRead)
+}
+
+func (c *conn) examine(p *parser) (reply, error) { return c.open(p, "EXAMINE", true) }
+
+// open selects a mailbox. When that fails none is selected (RFC 3501 section 6.3.1).
+func (c *conn) open(p *parser, command string, readOnly bool) (reply, error) {
+	p.sp()
+	name := p.mailbox()
+	if err := p.end(); err != nil {
+		return reply{}, err
+	}
+	if c.sel != nil {
+		c.leave()
+		c.out.str("* OK [CLOSED] The former mailbox is closed").crlf()
+	}
+	m, err := c.lookup(name)
+	if err != nil {
+		return reply{}, err
+	}
+	snap, err := c.snapshot(m.ID)
+	if err != nil {
+		return reply{}, err
+	}
+	c.sel = &selected{view: view{snap: snap}, id: m.ID, readOnly: readOnly, rendered: map[mailbox.FlagSet]*shown{}}
+	c.state = selectedState
+	c.sel.claim(c.srv.recent.above(c.ident.Account, snap, !readOnly))
+	c.writeSelect()
+	if readOnly {
+		return reply{ok, "READ-ONLY", command + " completed"}, nil
+	}
+	return reply{ok, "READ-WRITE", command + " completed"}, nil
+}
+
+// writeSelect writes the untagged responses of SELECT.
+func (c *conn) writeSelect() {
+	s := c.sel
+	unseen := c.survey()
+	c.writeFlagList()
+	if s.readOnly {
+		c.out.str("* OK [PERMANENTFLAGS ()] No flag can be changed").crlf()
+	} else {
+		c.out.str("* OK [PERMANENTFLAGS (").str(c.flagNames()).str(` \*)] All flags are kept`).crlf()
+	}
+	c.out.str("* ").num(uint64(s.len())).str(" EXISTS").crlf()
+	c.out.str("* ").num(uint64(s.numRecent())).str(" RECENT").crlf()
+	if unseen > 0 {
+		c.out.str("* OK [UNSEEN ").num(uint64(unseen)).str("] First unseen message").crlf()
+	}
+	c.out.str("* OK [UIDVALIDITY ").num(uint64(s.snap.Mailbox.UIDValidity)).str("] UIDs valid").crlf()
+	c.out.str("* OK [UIDNEXT ").num(uint64(s.snap.UIDNext())).str("] Next UID").crlf()
+}
+
+// survey learns the keywords in use and returns the number of the first message
+// without \Seen, 0 if there is none.
+func (c *conn) survey() (unseen int) {
+	s := c.sel
+	last, lastSeen := mailbox.FlagSet(0), false
+	for i, e := range s.snap.All() {
+		if i == 0 || e.Flags != last {
+			sh := s.rendered[e.Flags]
+			if sh == nil {
+				sh, _ = s.learn(e.Flags, c.srv.opt.Store.Flags(c.ident.Account, e.Flags))
+			}
+			last, lastSeen = e.Flags, sh.seen
+		}
+		if unseen == 0 && !lastSeen {
+			unseen = i + 1
+		}
+	}
+	return unseen
+}
+
+func (c *conn) unselect(p *parser) (reply, error) {
+	if err := p.end(); err != nil {
+		return reply{}, err
+	}
+	c.leave()
+	return done("UNSELECT"), nil
+}
+
+// closeMailbox expunges without a word, then leaves (RFC 3501 section 6.4.2).
+func (c *conn) closeMailbox(p *parser) (reply, error) {
+	if err := p.end(); err != nil {
+		return reply{}, err
+	}
+	s := c.sel
+	if !s.readOnly && c.latest().Mailbox.Deleted > 0 {
+		if _, err := c.commit(mailbox.Expunge{Mailbox: s.id}); err != nil {
+			return reply{}, err
+		}
+	}
+	c.leave()
+	return done("CLOSE"), nil
+}

@@ -1,0 +1,183 @@
+package imapserver
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/emersion/go-imap/v2"
+
+	"pizza/mailbox"
+)
+
+// decimal writes a number.
+func decimal(n uint32) string { return string(appendDecimal(nil, n)) }
+
+func (p *parser) storeFlags() (sf imap.StoreFlags) {
+	name := p.item()
+	name, sf.Silent = strings.CutSuffix(name, ".SILENT")
+	switch name {
+	case "FLAGS":
+		sf.Op = imap.StoreFlagsSet
+	case "+FLAGS":
+		sf.Op = imap.StoreFlagsAdd
+	case "-FLAGS":
+		sf.Op = imap.StoreFlagsDel
+	default:
+		p.fail("Unknown STORE item")
+	}
+	p.sp()
+	if p.peek() == '(' {
+		sf.Flags = p.flagList()
+		return sf
+	}
+	for p.err == nil {
+		if f := p.flag(); f != "" {
+			sf.Flags = append(sf.Flags, f)
+		}
+		if !p.accept(' ') {
+			break
+		}
+	}
+	return sf
+}
+
+// storeFlags answers STORE and UID STORE. Changes by others that came in between are
+// told; the client's own are told unless .SILENT.
+func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
+	p.sp()
+	set := p.numSet()
+	p.sp()
+	sf := p.storeFlags()
+	if err := p.end(); err != nil {
+		return reply{}, err
+	}
+	if c.sel.readOnly {
+		return readOnly(), nil
+	}
+	spans, err := c.targets(set, num)
+	if err != nil {
+		return reply{}, err
+	}
+	uids, ghosts := c.sel.uids(spans)
+	if len(uids) > 0 {
+		if err := c.storeThese(sf, uids, spans); err != nil {
+			return reply{}, err
+		}
+	}
+	if ghosts > 0 && num == seqNumbers {
+		return expungeIssued(), nil
+	}
+	return done("STORE"), nil
+}
+
+func (c *conn) storeThese(sf imap.StoreFlags, uids imap.UIDSet, spans []span) error {
+	before := map[imap.UID]mailbox.Entry{}
+	c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
+		before[e.UID] = e
+		return true
+	})
+	_, err := c.commit(mailbox.StoreFlags{Mailbox: c.sel.id, UIDs: uids, Op: sf.Op, Flags: sf.Flags})
+	if err != nil {
+		return err
+	}
+	echo := newEchoes(c, sf)
+	c.tellBut(false, func(e mailbox.Entry) bool {
+		old, ours := before[e.UID]
+		return ours && (!sf.Silent || echo.expected(old, e))
+	})
+	if sf.Silent {
+		return nil
+	}
+	c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
+		c.writeFlags(e)
+		return c.out.err == nil
+	})
+	return nil
+}
+
+// echoes knows which flags a STORE leads to, so that a silent one hides only what the
+// client expects.
+type echoes struct {
+	c      *conn
+	sf     imap.StoreFlags
+	known  map[[2]mailbox.FlagSet]bool
+	others []imap.Flag // the flags of the command without \Deleted
+}
+
+func newEchoes(c *conn, sf imap.StoreFlags) *echoes {
+	e := &echoes{c: c, sf: sf, known: map[[2]mailbox.FlagSet]bool{}}
+	for _, f := range sf.Flags {
+		if f != imap.FlagDeleted {
+			e.others = append(e.others, f)
+		}
+	}
+	return e
+}
+
+func (e *echoes) expected(old, now mailbox.Entry) bool {
+	deleted := slices.Contains(e.sf.Flags, imap.FlagDeleted)
+	want := old.Deleted
+	switch {
+	case e.sf.Op == imap.StoreFlagsSet:
+		want = deleted
+	case deleted:
+		want = e.sf.Op == imap.StoreFlagsAdd
+	}
+	if now.Deleted != want {
+		return false
+	}
+	key := [2]mailbox.FlagSet{old.Flags, now.Flags}
+	yes, known := e.known[key]
+	if !known {
+		yes = sameFlags(e.apply(e.c.show(old.Flags).flags), e.c.show(now.Flags).flags)
+		e.known[key] = yes
+	}
+	return yes
+}
+
+// apply returns what the command makes of flags.
+func (e *echoes) apply(flags []imap.Flag) []imap.Flag {
+	switch e.sf.Op {
+	case imap.StoreFlagsAdd:
+		return append(slices.Clone(flags), e.others...)
+	case imap.StoreFlagsDel:
+		return slices.DeleteFunc(slices.Clone(flags), func(f imap.Flag) bool { return hasFlag(e.others, f) })
+	}
+	return e.others
+}
+
+func hasFlag(flags []imap.Flag, f imap.Flag) bool {
+	return slices.ContainsFunc(flags, func(g imap.Flag) bool { return strings.EqualFold(string(f), string(g)) })
+}
+
+func sameFlags(a, b []imap.Flag) bool {
+	within := func(x, y []imap.Flag) bool {
+		return !slices.ContainsFunc(x, func(f imap.Flag) bool { return !hasFlag(y, f) })
+	}
+	return within(a, b) && within(b, a)
+}
+
+// targets resolves the set of a command against the view.
+func (c *conn) targets(set numSet, num numbering) ([]span, error) {
+	if set.saved {
+		return c.sel.savedSpans(), nil
+	}
+	spans, inRange := c.sel.resolve(set, num == uidNumbers)
+	if !inRange {
+		return nil, syntaxError("No such message number")
+	}
+	return spans, nil
+}
+
+// savedSpans returns the positions of the last saved search result (RFC 5182).
+func (s *selected) savedSpans() []span {
+	var set numSet
+	for _, r := range s.saved {
+		set.ranges = append(set.ranges, numRange{uint32(r.Start), uint32(r.Stop)})
+	}
+	spans := make([]span, 0, len(set.ranges))
+	for _, r := range set.ranges {
+		spans = append(spans, span{s.lower(imap.UID(r.from)), s.lower(imap.UID(r.to) + 1)})
+	}
+	return merge(spans)
+}

@@ -1,0 +1,278 @@
+package imapserver
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/emersion/go-imap/v2"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"pizza/internal/mime"
+	"pizza/mailbox"
+)
+
+// verdict is what is known about a key: unknown asks for more of the message.
+type verdict int
+
+const (
+	noMatch verdict = iota
+	match
+	unknown
+)
+
+func verdictOf(b bool) verdict {
+	if b {
+		return match
+	}
+	return noMatch
+}
+
+// maxText is how much of a text part is searched.
+const maxText = 16 << 20
+
+// candidate is a message under search: its entry, and what has been read of it so far.
+type candidate struct {
+	seq  uint32
+	e    mailbox.Entry
+	msg  *mailbox.Message // nil: not read
+	body mailbox.Body     // nil: not read
+	head []mime.Field
+	err  error
+}
+
+// matcher evaluates a search for one session, the cheapest first: what the snapshot
+// answers needs no reading, what the stored structure answers needs no octets.
+type matcher struct {
+	c     *conn
+	now   int64
+	spans map[*searchKey][]span
+	flags map[flagOf]bool
+	*folder
+}
+
+type flagOf struct {
+	flag imap.Flag
+	set  mailbox.FlagSet
+}
+
+func (m *matcher) eval(k *searchKey, d *candidate) verdict {
+	switch k.op {
+	case opAll:
+		return match
+	case opAnd:
+		return m.joined(k.kids, d, noMatch, match)
+	case opOr:
+		return m.joined(k.kids, d, match, noMatch)
+	case opNot:
+		switch m.eval(&k.kids[0], d) {
+		case match:
+			return noMatch
+		case noMatch:
+			return match
+		}
+		return unknown
+	}
+	if k.op < opSentSince || k.op >= opYounger && k.op <= opSmaller {
+		return verdictOf(m.entry(k, d))
+	}
+	if d.msg == nil {
+		return unknown
+	}
+	if k.op != opHeader && k.op != opBody && k.op != opText {
+		return verdictOf(m.structure(k, d.msg.Structure))
+	}
+	if d.body == nil {
+		return unknown
+	}
+	return verdictOf(m.octets(k, d))
+}
+
+// joined evaluates keys until one gives the verdict that decides; all others give rest.
+func (m *matcher) joined(kids []searchKey, d *candidate, decides, rest verdict) verdict {
+	for i := range kids {
+		switch m.eval(&kids[i], d) {
+		case decides:
+			return decides
+		case unknown:
+			rest = unknown
+		}
+	}
+	return rest
+}
+
+// entry answers from the snapshot.
+func (m *matcher) entry(k *searchKey, d *candidate) bool {
+	day := func() int64 { return floorDay(d.e.Date + int64(d.e.Zone)*60) }
+	switch k.op {
+	case opSeq, opUID:
+		return m.inSet(k, int(d.seq)-1)
+	case opFlag:
+		return m.hasFlag(k.flag, d.e)
+	case opRecent:
+		return m.c.sel.isRecent(d.e.UID)
+	case opSince:
+		return day() >= k.n
+	case opBefore:
+		return day() < k.n
+	case opOn:
+		return day() == k.n
+	case opYounger:
+		return d.e.Date >= m.now-k.n
+	case opOlder:
+		return d.e.Date <= m.now-k.n
+	case opLarger:
+		return int64(d.e.Size) > k.n
+	}
+	return int64(d.e.Size) < k.n
+}
+
+func (m *matcher) inSet(k *searchKey, pos int) bool {
+	spans, resolved := m.spans[k]
+	if !resolved {
+		if k.set.saved {
+			spans = m.c.sel.savedSpans()
+		} else {
+			spans, _ = m.c.sel.resolve(k.set, k.op == opUID)
+		}
+		m.spans[k] = spans
+	}
+	i, found := slices.BinarySearchFunc(spans, pos, func(s span, pos int) int { return s.from - pos })
+	return found || i > 0 && pos < spans[i-1].to
+}
+
+func (m *matcher) hasFlag(f imap.Flag, e mailbox.Entry) bool {
+	if f == imap.FlagDeleted {
+		return e.Deleted
+	}
+	key := flagOf{f, e.Flags}
+	has, known := m.flags[key]
+	if !known {
+		has = hasFlag(m.c.show(e.Flags).flags, f)
+		m.flags[key] = has
+	}
+	return has
+}
+
+// structure answers from the stored structure.
+func (m *matcher) structure(k *searchKey, s *mime.Structure) bool {
+	switch k.op {
+	case opSentSince:
+		return !s.Date.IsZero() && dayOf(s.Date) >= k.n
+	case opSentBefore:
+		return !s.Date.IsZero() && dayOf(s.Date) < k.n
+	case opSentOn:
+		return !s.Date.IsZero() && dayOf(s.Date) == k.n
+	case opSubject:
+		return m.contains(s.Subject, k.text)
+	case opFrom:
+		return m.anyAddress(s.From, k.text)
+	case opTo:
+		return m.anyAddress(s.To, k.text)
+	}
+	return m.anyAddress(s.Cc, k.text)
+}
+
+func (m *matcher) anyAddress(list []mime.Address, text string) bool {
+	return slices.ContainsFunc(list, func(a mime.Address) bool {
+		return m.contains(a.Name+" <"+a.String()+">", text)
+	})
+}
+
+// octets answers from the message itself.
+func (m *matcher) octets(k *searchKey, d *candidate) bool {
+	if k.op == opHeader {
+		return m.header(d, k.name, k.text)
+	}
+	if k.op == opText && m.header(d, "", k.text) {
+		return true
+	}
+	return m.inBody(d, k.text)
+}
+
+// header looks for text in the fields called name, or in all, decoded.
+func (m *matcher) header(d *candidate, name, text string) bool {
+	if d.head == nil {
+		raw, err := mime.RawHeader(d.body, d.msg.Structure.Root)
+		if err != nil {
+			d.err = err
+			return false
+		}
+		d.head = mime.Fields(raw)
+	}
+	return m.inFields(d.head, name, text)
+}
+
+func (m *matcher) inFields(fields []mime.Field, name, text string) bool {
+	for _, f := range fields {
+		switch {
+		case name == "" && m.contains(f.Name+": "+f.Text(), text):
+			return true
+		case name != "" && strings.EqualFold(f.Name, name) && m.contains(f.Text(), text):
+			return true
+		}
+	}
+	return false
+}
+
+// inBody looks through the text parts and the messages inside, until the first hit.
+func (m *matcher) inBody(d *candidate, text string) (found bool) {
+	root := d.msg.Structure.Root
+	root.Walk(func(_ []int, p *mime.Part) bool {
+		found = m.inPart(d, p, p != root, text)
+		return !found && d.err == nil
+	})
+	return found
+}
+
+func (m *matcher) inPart(d *candidate, p *mime.Part, inside bool, text string) bool {
+	if inside {
+		raw, err := mime.RawHeader(d.body, p)
+		if err != nil {
+			d.err = err
+			return false
+		}
+		if m.inFields(mime.Fields(raw), "", text) {
+			return true
+		}
+	}
+	if p.Type != "text" || len(p.Children) > 0 {
+		return false
+	}
+	content, err := mime.Text(d.body, p, maxText)
+	if err != nil {
+		d.err = err
+		return false
+	}
+	if p.Subtype == "html" {
+		content, _ = mime.HTMLText(content)
+	}
+	return m.contains(content, text)
+}
+
+// folder makes strings comparable without regard to case and width, in all of
+// Unicode. It is not safe for concurrent use.
+type folder struct{ caser cases.Caser }
+
+func newFolder() *folder { return &folder{cases.Fold()} }
+
+func (f *folder) fold(s string) string {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return norm.NFKC.String(f.caser.String(norm.NFKC.String(s)))
+		}
+	}
+	return strings.ToLower(s)
+}
+
+func (f *folder) contains(s, folded string) bool {
+	return folded == "" || strings.Contains(f.fold(s), folded)
+}
+
+// gone reports that a message was expunged meanwhile.
+func gone(err error) bool {
+	var me *mailbox.Error
+	return errors.As(err, &me) && me.Kind == mailbox.NotFound
+}

@@ -1,0 +1,166 @@
+package imapserver
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/emersion/go-imap/v2"
+
+	"pizza/mailbox"
+)
+
+// selected is the mailbox that a connection has selected.
+type selected struct {
+	view
+	id       mailbox.MailboxID
+	readOnly bool
+	gone     bool                       // the mailbox was deleted: an empty one is shown in its place
+	keywords []imap.Flag                // as announced by FLAGS, sorted
+	rendered map[mailbox.FlagSet]*shown // sets of flags seen so far
+	saved    imap.UIDSet                // result of the last SEARCH RETURN (SAVE)
+}
+
+// shown is a set of flags as the client sees it.
+type shown struct {
+	flags []imap.Flag
+	text  string // the flags without parentheses
+	seen  bool
+}
+
+func (c *conn) snapshot(id mailbox.MailboxID) (*mailbox.Snapshot, error) {
+	return c.srv.opt.Store.Snapshot(c.ctx, c.ident.Account, id)
+}
+
+// leave forgets the selected mailbox.
+func (c *conn) leave() {
+	c.sel = nil
+	if c.state == selectedState {
+		c.state = authenticated
+	}
+}
+
+// tell brings the client up to date: EXPUNGE where that is allowed, then EXISTS and
+// RECENT, then flags that changed.
+func (c *conn) tell(expunge bool) { c.tellBut(expunge, nil) }
+
+// tellBut is tell without the changes of flags that quiet knows the client to expect.
+func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) {
+	s := c.sel
+	next := c.latest()
+	if next == s.snap && (!expunge || len(s.ghosts) == 0) {
+		return
+	}
+	var changes []mailbox.Change
+	if next != s.snap {
+		changes = mailbox.Diff(s.snap, next)
+	}
+	u := s.advance(next, changes, expunge)
+	for _, n := range u.expunged {
+		c.out.str("* ").num(uint64(n)).str(" EXPUNGE").crlf()
+	}
+	if u.exists {
+		s.claim(c.srv.recent.above(c.ident.Account, next, !s.readOnly))
+		c.out.str("* ").num(uint64(s.len())).str(" EXISTS").crlf()
+		c.out.str("* ").num(uint64(s.numRecent())).str(" RECENT").crlf()
+	}
+	for _, e := range u.flags {
+		if quiet == nil || !quiet(e) {
+			c.writeFlags(e)
+		}
+	}
+}
+
+// latest returns the present snapshot of the selected mailbox, or an empty one when
+// it was deleted, or the old one when the store fails: the next command tries again.
+func (c *conn) latest() *mailbox.Snapshot {
+	s := c.sel
+	if s.gone {
+		return s.snap
+	}
+	next, err := c.snapshot(s.id)
+	var me *mailbox.Error
+	switch {
+	case err == nil:
+		return next
+	case errors.As(err, &me) && me.Kind == mailbox.NotFound:
+		s.gone, s.readOnly = true, true
+		row := s.snap.Mailbox
+		row.Exists, row.Unseen, row.Deleted, row.Size = 0, 0, 0, 0
+		return &mailbox.Snapshot{Mailbox: row}
+	}
+	c.log.Error("imap: snapshot", "err", err)
+	return s.snap
+}
+
+// show returns a set of flags as the client sees it. A keyword that the client has
+// not heard of is announced by FLAGS first, so call it between responses.
+func (c *conn) show(set mailbox.FlagSet) *shown {
+	s := c.sel
+	if sh := s.rendered[set]; sh != nil {
+		return sh
+	}
+	sh, fresh := s.learn(set, c.srv.opt.Store.Flags(c.ident.Account, set))
+	if fresh {
+		c.writeFlagList()
+	}
+	return sh
+}
+
+// learn renders a set of flags; fresh reports keywords that were not known.
+func (s *selected) learn(set mailbox.FlagSet, flags []imap.Flag) (sh *shown, fresh bool) {
+	sh = &shown{flags: flags}
+	names := make([]string, len(flags))
+	for i, f := range flags {
+		names[i] = string(f)
+		sh.seen = sh.seen || f == imap.FlagSeen
+		if f[0] == '\\' {
+			continue
+		}
+		if at, known := slices.BinarySearch(s.keywords, f); !known {
+			s.keywords = slices.Insert(s.keywords, at, f)
+			fresh = true
+		}
+	}
+	sh.text = strings.Join(names, " ")
+	s.rendered[set] = sh
+	return sh, fresh
+}
+
+// writeFlagList writes FLAGS: the system flags and the keywords in use.
+func (c *conn) writeFlagList() {
+	c.out.str(`* FLAGS (`).str(c.flagNames()).str(")").crlf()
+}
+
+func (c *conn) flagNames() string {
+	names := []string{`\Answered \Flagged \Deleted \Seen \Draft`}
+	for _, k := range c.sel.keywords {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, " ")
+}
+
+// writeFlags tells the flags of one entry, with its UID.
+func (c *conn) writeFlags(e mailbox.Entry) {
+	sh := c.show(e.Flags)
+	c.out.str("* ").num(uint64(c.sel.seq(e.UID))).str(" FETCH (UID ").num(uint64(e.UID)).str(" ")
+	c.writeFlagsItem(e, sh)
+	c.out.str(")").crlf()
+}
+
+// writeFlagsItem writes FLAGS (...) inside a FETCH response.
+func (c *conn) writeFlagsItem(e mailbox.Entry, sh *shown) {
+	c.out.str("FLAGS (").str(sh.text)
+	sep := ""
+	if sh.text != "" {
+		sep = " "
+	}
+	if e.Deleted {
+		c.out.str(sep).str(`\Deleted`)
+		sep = " "
+	}
+	if c.sel.isRecent(e.UID) {
+		c.out.str(sep).str(`\Recent`)
+	}
+	c.out.str(")")
+}
