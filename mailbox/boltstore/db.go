@@ -1,0 +1,184 @@
+package boltstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	bolterr "go.etcd.io/bbolt/errors"
+
+	"pizza/mailbox"
+)
+
+// bkt is a bucket of an account's file.
+type bkt int
+
+const (
+	bktMeta      bkt = iota // schema, epoch, counters
+	bktBox                  // mailbox id -> box
+	bktName                 // mailbox name -> mailbox id
+	bktEntry                // mailbox id, UID -> entry
+	bktMessage              // message id -> message
+	bktBody                 // body number -> bytes, of small messages and blobs
+	bktStructure            // body number -> mime.Structure
+	bktBlob                 // content address -> blobRow
+	bktGone                 // mailbox id, mod-sequence -> UIDs expunged
+	bktFlags                // flag set id -> flags joined by blanks
+	bktStream               // stream -> last sequence number
+	bktEvent                // stream, NUL, sequence number -> format byte, event
+	bktKept                 // stream, NUL, content address: a blob kept by a stream
+	bktRecord               // record key -> record
+	bktIndex                // index key, NUL, record key
+	bktDue                  // kind, NUL, time, due key -> format byte, value
+	bktDueKey               // kind, NUL, due key -> time
+	bktCount
+)
+
+var bucketNames = [bktCount]string{"meta", "mbox", "name", "idx", "msg", "body", "part", "blob", "gone", "flag",
+	"stream", "event", "kept", "rec", "rix", "due", "duekey"}
+
+// appending buckets get new keys mostly at their end, so pages may be filled.
+var appending = [bktCount]bool{bktEntry: true, bktMessage: true, bktBody: true, bktStructure: true}
+
+var (
+	keySchema   = []byte("schema")
+	keyEpoch    = []byte("epoch")
+	keyCounters = []byte("counters")
+)
+
+const schemaVersion = 1
+
+// buckets are the open buckets of one transaction.
+type buckets [bktCount]*bolt.Bucket
+
+func bucketsOf(tx *bolt.Tx) (bs buckets, err error) {
+	for i, name := range bucketNames {
+		b := tx.Bucket([]byte(name))
+		if b == nil {
+			return bs, fmt.Errorf("bucket %s is missing: %w", name, errCodec)
+		}
+		if appending[i] {
+			b.FillPercent = 0.9
+		}
+		bs[i] = b
+	}
+	return bs, nil
+}
+
+// lockTimeout is how long to wait for another process that may just be ending.
+const lockTimeout = 200 * time.Millisecond
+
+// openBolt opens a bbolt file. A damaged one is an error with advice, whatever
+// bbolt does with it: it scans the whole tree for free pages here and panics, or
+// faults, on what it does not know.
+func openBolt(path string) (db *bolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, damaged(path, fmt.Errorf("%v", r))
+		}
+	}()
+	opts := *bolt.DefaultOptions
+	opts.Timeout = lockTimeout
+	opts.NoFreelistSync = true
+	opts.FreelistType = bolt.FreelistMapType
+	opts.NoStatistics = true
+	if runtime.GOOS != "windows" && strconv.IntSize == 64 {
+		// A reader that is open while the file outgrows the mapping stops every writer.
+		opts.InitialMmapSize = 1 << 30
+	}
+	db, err = bolt.Open(path, 0o600, &opts)
+	switch {
+	case err == nil:
+		return db, os.Chmod(path, 0o600)
+	case errors.Is(err, bolterr.ErrInvalid), errors.Is(err, bolterr.ErrChecksum), errors.Is(err, bolterr.ErrVersionMismatch), errors.Is(err, bolterr.ErrInvalidMapping):
+		return nil, damaged(path, err)
+	default:
+		return nil, err
+	}
+}
+
+func damaged(path string, err error) error {
+	return &mailbox.Error{Op: "open", Kind: mailbox.Internal, Name: path, Err: err,
+		Text: "the file is damaged; stop the server, keep a copy of the file, and put the newest backup in its place"}
+}
+
+// kindOf classifies a fault of the disk or of bbolt.
+func kindOf(err error) mailbox.Kind {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return mailbox.Full
+	case runtime.GOOS == "windows" && errors.Is(err, syscall.Errno(112)): // ERROR_DISK_FULL
+		return mailbox.Full
+	case errors.Is(err, bolterr.ErrDatabaseNotOpen):
+		return mailbox.Transient
+	default:
+		return mailbox.Internal
+	}
+}
+
+// wrap makes an *mailbox.Error of any error.
+func wrap(op string, err error) error {
+	var me *mailbox.Error
+	if err == nil || errors.As(err, &me) {
+		return err
+	}
+	if errors.Is(err, bolterr.ErrDatabaseNotOpen) {
+		return mailbox.ErrClosed
+	}
+	return &mailbox.Error{Op: op, Kind: kindOf(err), Err: err}
+}
+
+func fail(op string, kind mailbox.Kind, name, text string) error {
+	return &mailbox.Error{Op: op, Kind: kind, Name: name, Text: text}
+}
+
+// makeDir makes a private directory, or makes an existing one private.
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	return private(path, 0o700)
+}
+
+func private(path string, mode os.FileMode) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if runtime.GOOS == "windows" || info.Mode().Perm()&^mode == 0 {
+		return nil
+	}
+	return os.Chmod(path, mode)
+}
+
+// syncDir makes the names in a directory durable. Windows has no such call.
+func syncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// writeFile writes a small file so that it is whole or not there.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}

@@ -1,0 +1,29 @@
+// Package boltstore is mailbox.Store on bbolt: one file an account, and files
+// beside it for large bodies.
+//
+//	<root>/accounts.db                     logins and password verifiers; its lock is the root's
+//	<root>/run/store.pid                   who holds the lock
+//	<root>/accounts/<id>/mail.db           everything of an account that commits together
+//	<root>/accounts/<id>/blob/xx/<sha256>  bytes over 128 KiB
+//
+// Directories are 0700 and files 0600, also when they were not before.
+//
+// Durability: Commit answers after fdatasync. Large bodies are synced, renamed and
+// their directory synced before the commit that names them; files that no row names
+// are swept when the account is opened. A kill at any moment leaves the state after
+// some commit.
+//
+// Commits: one goroutine an account takes all that waits and applies it in one
+// bbolt transaction (two syncs, however many Txs). A Tx that fails half-way is taken
+// back by putting every value it changed back as it was, so it leaves the others of
+// its group untouched; when the transaction itself fails, all of its Txs fail.
+// Snapshots, flag sets and watchers see a Tx after it is on disk.
+//
+// A message has at most one entry in a mailbox: moving or sharing it to where it
+// already lies answers with the entry that is there. COPY gives a message of its
+// own with the source's bytes and flags, but not its tag, and not \Deleted, which
+// belongs to the entry. MOVE within one mailbox gives new UIDs (RFC 6851 section
+// 3.3).
+//
+// Reads copy at most 256 KiB out of a bbolt transaction before they call anybody.
+package boltstore
