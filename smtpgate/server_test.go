@@ -27,6 +27,7 @@ func TestDataTimeoutEndsTheConnection(t *testing.T) {
 	io.WriteString(p.conn, "MAIL FROM:<me@localhost>\r\nRCPT TO:<pizza@localhost>\r\nDATA\r\n"+okHeader+".\r\n")
 	io.Copy(io.Discard, p.in)
 	h.wantMails(0)
+	h.log.wait("smtp session")
 	if !strings.Contains(h.log.String(), "message cut") {
 		t.Errorf("the log does not say why the session ended:\n%s", h.log)
 	}
