@@ -2,7 +2,17 @@ package mail
 
 import (
 	"encoding/json"
+	"html"
+	"net/url"
+	"strings"
 	"time"
+)
+
+const (
+	proseWidth = 64  // of our own sentences: programs do not wrap them when they quote
+	maxReason  = 500 // characters of the agent's reason that are shown
+	maxLink    = 1500
+	maxSubject = 78
 )
 
 // Approval is a decision to ask for.
@@ -14,13 +24,8 @@ type Approval struct {
 	Expires      time.Time       // shown with its zone
 	ReplyAddress string          // pizza+a.<token>@…
 	Subject      string          // of the approval mail
-	Reason       string          // the agent's, plain, at most 500 characters are shown
+	Reason       string          // the agent's, plain; 500 characters are shown
 }
-
-// ApprovalText is the text of an approval mail, as Outgoing.Plain and .HTML.
-// attachArgs is not nil when the arguments are too long to be shown whole: attach
-// them as arguments.json.
-func ApprovalText(a Approval) (plain, html string, attachArgs []byte) { return "", "", nil }
 
 // Unknown is a question about a call whose outcome is not known; the fields are
 // as in Approval.
@@ -35,12 +40,197 @@ type Unknown struct {
 	Subject      string
 }
 
-// UnknownText asks happened, repeat or stop; results as ApprovalText.
-func UnknownText(u Unknown) (plain, html string, attachArgs []byte) { return "", "", nil }
+// ApprovalText is the text of an approval mail, as Outgoing.Plain and .HTML: what will
+// happen, the arguments, when it expires, how to answer, links, and last what the
+// agent says. attachArgs is not nil when the arguments are too long to be shown
+// whole: attach them as arguments.json.
+func ApprovalText(a Approval) (plain, html string, attachArgs []byte) {
+	d := &document{}
+	d.say(sentence(a.Sentence))
+	attachArgs = d.arguments(a.Tool, a.Args, a.Nonce)
+	d.say(expiry(a.Expires) + " Without an answer it will not be done.")
+	d.list("To decide, reply to this mail. The first line must be one word:",
+		"Write the word approve and it is done, exactly so, once.",
+		"Write the word reject and it is not done. You may add why,",
+		"after a colon or on the lines below; the agent reads it.")
+	d.say("You can also move this mail to the folder Action/Approve or Action/Reject.")
+	d.links("Or use a link, which writes that reply for you to send:", a.ReplyAddress, a.Subject,
+		"approve", "reject")
+	d.agentSays(a.Reason)
+	return d.plain.String(), d.html.String(), attachArgs
+}
 
-// ApprovalSubject, UnknownSubject: the subjects.
-func ApprovalSubject(sentence string) string { return "" }
-func UnknownSubject(sentence string) string  { return "" }
+// UnknownText asks happened, repeat or stop about a call that was cut off; results as
+// ApprovalText.
+func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
+	d := &document{}
+	d.say("It is not known whether this was done, because the work was cut off at that moment: " + sentence(u.Sentence))
+	if !u.Started.IsZero() {
+		d.say("It was begun on " + when(u.Started) + ". It will not be repeated by itself.")
+	}
+	attachArgs = d.arguments(u.Tool, u.Args, u.Nonce)
+	d.say(expiry(u.Expires) + " Without an answer the task ends there.")
+	d.list("Please look, then reply to this mail. The first line must be one word:",
+		"Write the word happened if it was done; the task goes on.",
+		"Write the word repeat and it is done now, once more.",
+		"Write the word stop and the task ends here.")
+	d.links("Or use a link, which writes that reply for you to send:", u.ReplyAddress, u.Subject,
+		"happened", "repeat", "stop")
+	return d.plain.String(), d.html.String(), attachArgs
+}
 
-// ReplySubject is "Re: " and subject, without doubling a prefix.
-func ReplySubject(subject string) string { return "" }
+// ApprovalSubject is the subject of an approval mail.
+func ApprovalSubject(sentence string) string {
+	return clip("Approve? "+oneLine(sentence), maxSubject)
+}
+
+// UnknownSubject is the subject of a question about an unknown outcome.
+func UnknownSubject(sentence string) string {
+	return clip("Did this happen? "+oneLine(sentence), maxSubject)
+}
+
+// ReplySubject is "Re: " and subject, without the prefixes that programs of several
+// languages put there. An empty subject gets a name.
+func ReplySubject(subject string) string {
+	s := BareSubject(subject)
+	if s == "" {
+		s = "your mail"
+	}
+	return "Re: " + clip(s, 200)
+}
+
+// BareSubject is subject on one line without prefixes of replies.
+func BareSubject(subject string) string {
+	s := oneLine(subject)
+	for {
+		head, rest, ok := strings.Cut(s, ":")
+		head, _, _ = strings.Cut(strings.TrimSpace(head), "[") // Re[2]:
+		if !ok || !replyPrefixes[strings.ToLower(head)] {
+			return s
+		}
+		s = strings.TrimSpace(rest)
+	}
+}
+
+// replyPrefixes are "Re" in the languages of mail programs.
+var replyPrefixes = map[string]bool{"re": true, "aw": true, "sv": true, "antw": true, "vs": true,
+	"ref": true, "rif": true, "res": true, "odp": true, "ynt": true, "回复": true, "答复": true, "回覆": true}
+
+// document is a text that grows in both its forms.
+type document struct{ plain, html strings.Builder }
+
+// say adds a paragraph of prose.
+func (d *document) say(s string) {
+	d.gap()
+	d.plain.WriteString(wrap(s, proseWidth) + "\n")
+	d.html.WriteString("<p>" + html.EscapeString(s) + "</p>\n")
+}
+
+// list adds a head and lines below it, which stay as they are.
+func (d *document) list(head string, lines ...string) {
+	d.gap()
+	d.plain.WriteString(wrap(head, proseWidth) + "\n\n")
+	d.html.WriteString("<p>" + html.EscapeString(head) + "</p>\n<p>")
+	for i, l := range lines {
+		d.plain.WriteString("  " + l + "\n")
+		if i > 0 {
+			d.html.WriteString("<br>\n")
+		}
+		d.html.WriteString(html.EscapeString(l))
+	}
+	d.html.WriteString("</p>\n")
+}
+
+// arguments adds the block; it returns the arguments if they must be attached.
+func (d *document) arguments(tool string, args json.RawMessage, nonce string) (attach []byte) {
+	block, cut := RenderBlock(args, nonce)
+	d.gap()
+	d.plain.WriteString("Tool: " + oneLine(tool) + "\n\n" + block + "\n")
+	d.html.WriteString("<p>Tool: " + html.EscapeString(oneLine(tool)) + "</p>\n<pre>" + html.EscapeString(block) + "</pre>\n")
+	if !cut {
+		return nil
+	}
+	return args
+}
+
+// links adds a mailto: link for each verb: sending it is the person's act, opening
+// it does nothing.
+func (d *document) links(head, address, subject string, verbs ...string) {
+	if address == "" {
+		return
+	}
+	d.gap()
+	d.plain.WriteString(wrap(head, proseWidth) + "\n\n")
+	d.html.WriteString("<p>" + html.EscapeString(head) + "</p>\n<p>")
+	for i, v := range verbs {
+		link := MailtoLink(address, subject, v)
+		d.plain.WriteString("  To " + v + ": <" + link + ">\n")
+		if i > 0 {
+			d.html.WriteString(" · ")
+		}
+		d.html.WriteString(`<a href="` + html.EscapeString(link) + `">` + v + `</a>`)
+	}
+	d.html.WriteString("</p>\n")
+}
+
+// agentSays adds the agent's reason as one paragraph that cannot pass for ours.
+func (d *document) agentSays(reason string) {
+	reason = clip(breakMailto(oneLine(reason)), maxReason)
+	if reason == "" {
+		return
+	}
+	d.gap()
+	d.plain.WriteString("The agent says (its own words, not checked):\n\n")
+	for l := range strings.SplitSeq(wrap(reason, proseWidth), "\n") {
+		d.plain.WriteString("  " + l + "\n")
+	}
+	d.html.WriteString("<p>The agent says (its own words, not checked):</p>\n<blockquote>" + html.EscapeString(reason) + "</blockquote>\n")
+}
+
+func (d *document) gap() {
+	if d.plain.Len() > 0 {
+		d.plain.WriteByte('\n')
+	}
+}
+
+// MailtoLink is a mailto: URL (RFC 6068) for a mail to address with a body of one
+// line; under 1,500 octets.
+func MailtoLink(address, subject, body string) string {
+	address = strings.ReplaceAll(url.PathEscape(address), "+", "%2B")
+	address = strings.ReplaceAll(address, "%40", "@")
+	link := "mailto:" + address + "?subject=" + mailtoEscape("Re: "+clip(BareSubject(subject), 120)) + "&body=" + mailtoEscape(body)
+	if len(link) >= maxLink {
+		link = "mailto:" + address + "?body=" + mailtoEscape(clip(body, 100))
+	}
+	return link
+}
+
+// mailtoEscape escapes for a mailto: query, in which a plus sign is no blank.
+func mailtoEscape(s string) string {
+	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+}
+
+// sentence is s on one line, with a full stop.
+func sentence(s string) string {
+	s = oneLine(s)
+	if s != "" && !strings.ContainsRune(".!?…", []rune(s)[len([]rune(s))-1]) {
+		s += "."
+	}
+	return s
+}
+
+func expiry(t time.Time) string {
+	if t.IsZero() {
+		return "This does not expire."
+	}
+	return "This expires on " + when(t) + "."
+}
+
+// when shows a time with its zone.
+func when(t time.Time) string {
+	s := t.Format("Mon 2 Jan 2006, 15:04 MST")
+	if name, offset := t.Zone(); offset != 0 && !strings.HasPrefix(name, "+") && !strings.HasPrefix(name, "-") {
+		s += t.Format(" (UTC-07:00)")
+	}
+	return s
+}

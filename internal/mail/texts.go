@@ -1,61 +1,270 @@
 package mail
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The texts of the mails that answer a reply, end a run or show a task. All but
+// FailureText are for Outgoing.Plain. Each says what happened and what to do; none
+// has a line that is a verb by itself.
 
 // About names the decision that a notice is about.
 type About struct {
-	Kind     string // ForApproval, ForUnknown
-	Sentence string
+	Kind     string // ForApproval, ForUnknown, …
+	Sentence string // what it decides about
 	Expires  time.Time
 }
 
+// paragraphs joins wrapped paragraphs; one that begins with a blank stays as it is.
+func paragraphs(ps ...string) string {
+	var out []string
+	for _, p := range ps {
+		switch {
+		case p == "":
+		case p[0] == ' ' || strings.Contains(p, "\n"):
+			out = append(out, p)
+		default:
+			out = append(out, wrap(p, proseWidth))
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+func (a About) what() string {
+	if a.Sentence == "" {
+		return ""
+	}
+	return "It is about: " + sentence(a.Sentence)
+}
+
+// words says which words decide.
+func (a About) words() string {
+	switch a.Kind {
+	case ForUnknown:
+		return "  Write the word happened if it was done.\n  Write the word repeat to have it done once more.\n  Write the word stop to end the task."
+	case ForLimit:
+		return "  Write the word continue to let it go on.\n  Write the word stop to end it."
+	case ForQuestion:
+		return "  Write your answer; all of it goes to the agent."
+	}
+	return "  Write the word approve to have it done.\n  Write the word reject to refuse; a reason may follow."
+}
+
 // HelpText answers an unclear or empty reply. why is ParseDecision's.
-func HelpText(a About, why string) string { return "" }
+func HelpText(a About, why string) string {
+	reason := ""
+	if why != "" {
+		reason = "The reason: " + sentence(why)
+	}
+	return paragraphs(
+		"Your reply decided nothing, because it could not be read as a clear decision. The question is still open.",
+		reason, a.what(),
+		"Please reply once more. The first line must be one word and nothing else:",
+		a.words(),
+		expiry(a.Expires))
+}
 
 // DifferenceText answers an approve over a changed block; diff is DiffBlock's.
-func DifferenceText(a About, diff string) string { return "" }
+func DifferenceText(a About, diff string) string {
+	lines := strings.Split(strings.TrimSpace(diff), "\n")
+	for i := range lines {
+		lines[i] = "  " + lines[i]
+	}
+	return paragraphs(
+		"Your reply approves, but the arguments in it are not those that you were shown. Nothing was decided; the question is still open.",
+		a.what(),
+		"The difference (- as sent to you, + as in your reply):",
+		strings.Join(lines, "\n"),
+		"To approve what was shown, reply without the quoted text. To have it done differently, refuse it and say what to change:",
+		a.words(),
+		expiry(a.Expires))
+}
 
-// DecidedText answers a second decision; verb and via as recorded.
-func DecidedText(a About, verb, login, via string, at time.Time) string { return "" }
+// DecidedText answers a decision that comes after another one. verb, login and via are
+// as recorded: "approve", "ann", "reply".
+func DecidedText(a About, verb, login, via string, at time.Time) string {
+	by := ""
+	if login != "" {
+		by = " by " + login
+	}
+	if via != "" {
+		by += " (" + via + ")"
+	}
+	return paragraphs(
+		"This was already decided: "+pastOf(verb)+by+" on "+when(at)+". Your reply changed nothing.",
+		a.what(),
+		"If you want something else, reply to the task's last mail or write a new one.")
+}
 
-// ExpiredText answers a decision after the expiry, or tells of it.
-func ExpiredText(a About) string { return "" }
+// pastOf is the participle of a verb or a state.
+func pastOf(verb string) string {
+	switch verb {
+	case "approve":
+		return "approved"
+	case "reject":
+		return "rejected"
+	case "expire":
+		return "expired"
+	case "happened":
+		return "answered “happened”"
+	case "repeat", "stop", "continue", "answer":
+		return "answered “" + verb + "”"
+	}
+	return verb
+}
 
-// ForeignText refuses a decision by another login or a credential without the right.
-func ForeignText(a About, login string) string { return "" }
+// ExpiredText answers a decision that comes too late, and tells of an expiry.
+func ExpiredText(a About) string {
+	return paragraphs(
+		"This expired on "+when(a.Expires)+" before it was decided, so it was not done.",
+		a.what(),
+		"If you still want it, reply to the task's last mail or write a new one; you will be asked again.")
+}
 
-// GoneText answers a reply to a decision that is not there (any more).
-func GoneText() string { return "" }
+// ForeignText refuses a decision by somebody who may not make it.
+func ForeignText(a About, login string) string {
+	return paragraphs(
+		"Your reply decided nothing: only the owner of the task can decide this, signed in with full rights"+asLogin(login)+".",
+		"Nothing was changed.")
+}
 
-// AskAgainText asks about more than three mails moved at once.
-func AskAgainText(n int, verb string) string { return "" }
+func asLogin(login string) string {
+	if login == "" {
+		return ""
+	}
+	return "; you are signed in as " + login
+}
+
+// GoneText answers a reply to a decision that is not there any more.
+func GoneText() string {
+	return paragraphs(
+		"Your reply decided nothing: the task that asked has ended, or it never asked this.",
+		"If you want something done, write a new mail to Pizza.")
+}
+
+// AskAgainText asks about more mails moved at once than are decided without asking.
+func AskAgainText(n int, verb string) string {
+	return paragraphs(
+		fmt.Sprintf("%d mails were moved at once to be %s. That is more than three, so they were put back undecided: it may have been a mistake.", n, pastOf(verb)),
+		"If you meant it, move them again in threes, or reply to each of them.")
+}
 
 // Failure is a run that ended without a result.
 type Failure struct {
-	Class  string // providers.Class, or "" for a fault of ours
+	Class  string // providers.Class; "" for a fault of ours
 	Model  string
 	Detail string // the provider's own words, without secrets
-	Tries  int
+	Tries  int    // calls made, when more than one
 	Task   string
 }
 
 // FailureText says what went wrong and what to do, as Markdown.
-func FailureText(f Failure) string { return "" }
+func FailureText(f Failure) string {
+	model := "The model"
+	if f.Model != "" {
+		model = "The model " + oneLine(f.Model)
+	}
+	what, do := failureWords(f.Class, model)
+	if f.Tries > 1 {
+		what += fmt.Sprintf(" It was tried %d times.", f.Tries)
+	}
+	out := []string{"This task could not be finished.", what}
+	if d := clip(oneLine(f.Detail), 600); d != "" {
+		out = append(out, "In its own words:\n\n    "+d)
+	}
+	out = append(out, do)
+	if f.Task != "" {
+		out = append(out, "What was done until then is kept: `pizza show "+f.Task+"` shows it.")
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// failureWords are what happened and what to do, by class.
+func failureWords(class, model string) (what, do string) {
+	again := "Reply to this mail to try again."
+	switch class {
+	case "auth":
+		return model + " did not accept our key, or the account behind it has no credit.",
+			"Check the key of that provider in the settings (`pizza doctor` says which), then reply to this mail to try again."
+	case "rate_limit":
+		return model + " allows no more calls for now.", "Wait a while, then reply to this mail to try again, or choose another model."
+	case "overloaded":
+		return model + " is overloaded.", "Wait a while, then reply to this mail to try again."
+	case "context_length":
+		return "The task has become too long for the model: " + strings.TrimPrefix(model, "The model "),
+			"Write a new mail with only what is needed, or choose a model that reads more."
+	case "timeout":
+		return model + " did not answer in time.", again
+	case "network":
+		return model + " could not be reached, or the connection broke.", "Check the connection and the provider's address in the settings, then reply to this mail to try again."
+	case "filtered":
+		return model + " refused, by its own rules about content.", "Write it in other words in a reply, or choose another model."
+	case "invalid":
+		return model + " did not accept the request.", "That is probably a wrong model name or setting: `pizza doctor` checks them. Then reply to this mail to try again."
+	case "failed":
+		return model + " reports that it failed.", "Change what the task asks for, in a reply or in a new mail."
+	}
+	return "Something went wrong in Pizza Mail itself.", again + " If it happens again, the log has the cause."
+}
 
 // Status is a live task.
 type Status struct {
 	Task, Subject, State, For, Model string
-	Since                            time.Time
-	Steps                            int
-	Now                              time.Time
-	Last                             string // what it did last
+	Since                            time.Time // when it began
+	Now                              time.Time // when this was written
+	Steps                            int       // calls made so far
+	Last                             string    // what it did last, one sentence
 }
 
-// StatusText is the text of the message in Running; StatusSubject its subject.
-func StatusText(s Status) string    { return "" }
-func StatusSubject(s Status) string { return "" }
+// StatusText is the text of the message in Running.
+func StatusText(s Status) string {
+	lines := []string{"State: " + s.state()}
+	if !s.Since.IsZero() {
+		lines = append(lines, "Since: "+when(s.Since))
+	}
+	if s.Model != "" {
+		lines = append(lines, "Model: "+oneLine(s.Model))
+	}
+	if s.Steps > 0 {
+		lines = append(lines, fmt.Sprintf("Steps: %d", s.Steps))
+	}
+	if s.Last != "" {
+		lines = append(lines, "Last:  "+clip(oneLine(s.Last), 300))
+	}
+	if !s.Now.IsZero() {
+		lines = append(lines, "As of: "+when(s.Now))
+	}
+	return paragraphs(
+		"Task "+s.Task+": "+clip(oneLine(s.Subject), 200),
+		strings.Join(lines, "\n"),
+		"To stop this task, delete this mail, or reply to it with the one word cancel in the first line.")
+}
 
-// Footer is the quiet line below a result.
+func (s Status) state() string {
+	if s.For == "" {
+		return s.State
+	}
+	switch s.For {
+	case "approval":
+		return s.State + " for your approval (see Action)"
+	case "question":
+		return s.State + " for your answer (see Action)"
+	}
+	return s.State + " for " + s.For
+}
+
+// StatusSubject is its subject: the state before the task's own subject.
+func StatusSubject(s Status) string {
+	subject := BareSubject(s.Subject)
+	if subject == "" {
+		subject = "task " + s.Task
+	}
+	return clip("["+s.State+"] "+subject, maxSubject)
+}
+
+// Usage is what a result cost.
 type Usage struct {
 	Model               string
 	Steps               int
@@ -64,5 +273,33 @@ type Usage struct {
 	Took                time.Duration
 }
 
-// FooterText renders it.
-func FooterText(u Usage) string { return "" }
+// FooterText is the quiet line below a result.
+func FooterText(u Usage) string {
+	var out []string
+	if u.Model != "" {
+		out = append(out, oneLine(u.Model))
+	}
+	steps := "steps"
+	if u.Steps == 1 {
+		steps = "step"
+	}
+	out = append(out, fmt.Sprintf("%d %s", u.Steps, steps))
+	if u.TokensIn+u.TokensOut > 0 {
+		out = append(out, fmt.Sprintf("%d tokens in, %d out", u.TokensIn, u.TokensOut))
+	}
+	if u.Cost != "" {
+		out = append(out, oneLine(u.Cost))
+	}
+	return strings.Join(append(out, took(u.Took)), " · ")
+}
+
+// took rounds a duration to what a person reads.
+func took(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
