@@ -135,9 +135,3 @@ func (t target) name() string {
 	}
 	return t.rel
 }
-
-// below is the target of an entry.
-func (t target) below(name string) target {
-	t.rel = path.Join(t.rel, name)
-	return t
-}
