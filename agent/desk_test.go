@@ -59,7 +59,7 @@ func (p people) Authenticate(context.Context, string, string) (mailbox.Identity,
 func (p people) Put(context.Context, mailbox.Account, mailbox.Credential, string) error {
 	return errors.New("not in this test")
 }
-func (p people) Remove(context.Context, string, string) error     { return errors.New("not in this test") }
+func (p people) Remove(context.Context, string, string) error    { return errors.New("not in this test") }
 func (p people) List(context.Context) ([]mailbox.Account, error) { return p, nil }
 
 // noModels names a default model that is never called: a desk has no workers.
@@ -101,7 +101,7 @@ func newDesk(t *testing.T) *desk {
 
 func openTestStore(t *testing.T, guard mailbox.Guard) mailbox.Store {
 	t.Helper()
-	store, err := boltstore.Open(boltstore.Options{Root: t.TempDir(), Guard: guard})
+	store, err := boltstore.Open(t.TempDir(), boltstore.Options{Guard: guard})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func (a *Agent) Review(view mailbox.View, account mailbox.AccountID, actor mailb
 	if actor.Scope != mailbox.ScopeFull {
 		return mailbox.Verdict{}, &mailbox.Error{Op: "guard", Kind: mailbox.Denied, Text: "this credential may not change mail"}
 	}
-	r := &review{a: a, view: view, account: account, actor: actor, act: act, now: actor.At, changed: map[string]*held{}}
+	r := &review{a: a, view: view, actor: actor, act: act, now: actor.At, changed: map[string]*held{}}
 	if r.now.IsZero() {
 		r.now = a.now()
 	}
@@ -44,12 +44,11 @@ func (a *Agent) Review(view mailbox.View, account mailbox.AccountID, actor mailb
 
 // review is one act under examination.
 type review struct {
-	a       *Agent
-	view    mailbox.View
-	account mailbox.AccountID
-	actor   mailbox.Actor
-	act     mailbox.Act
-	now     time.Time
+	a     *Agent
+	view  mailbox.View
+	actor mailbox.Actor
+	act   mailbox.Act
+	now   time.Time
 
 	before, after []mailbox.Op     // beside the act
 	changed       map[string]*held // decisions whose record is written
@@ -178,17 +177,47 @@ func (r *review) sentCopy(op mailbox.AddMessage) {
 	r.after = append(r.after, sentCopy{Message: op.ID}.put(key, rec.Version))
 }
 
-// untouched reports whether our copy lies in Sent as we put it there: \Seen and
-// nothing else. Store.Flags is a table in memory: it neither blocks nor opens a
-// transaction, so it may be asked here. A set of this very commit is not in it yet,
-// and counts as touched.
+// untouched reports whether our copy lies in Sent as we put it there.
 func (r *review) untouched(c sentCopy) bool {
+	if c.Touched {
+		return false
+	}
 	for _, p := range r.view.Places(c.Message) {
 		if p.Mailbox == Sent {
-			return !p.Entry.Deleted && slices.Equal(r.a.store.Flags(r.account, p.Entry.Flags), []imap.Flag{imap.FlagSeen})
+			return !p.Entry.Deleted
 		}
 	}
 	return false
+}
+
+// touchSent notes that the person changed flags of a copy that we filed: from now on
+// it is theirs.
+func (r *review) touchSent(op mailbox.StoreFlags, it mailbox.ActItem) {
+	if it.MessageID == "" || !changesFlags(op, it.Flags) {
+		return
+	}
+	key := sentKey(it.MessageID)
+	rec, found := r.view.Record(key)
+	var c sentCopy
+	if !found || json.Unmarshal(rec.Value, &c) != nil || c.Message != it.Message || !c.Ours || c.Touched {
+		return
+	}
+	c.Touched = true
+	r.after = append(r.after, c.put(key, rec.Version))
+}
+
+// changesFlags reports whether op changes flags other than \Deleted, which belongs to
+// the entry.
+func changesFlags(op mailbox.StoreFlags, have []imap.Flag) bool {
+	holds := func(list []imap.Flag, f imap.Flag) bool {
+		return slices.ContainsFunc(list, func(o imap.Flag) bool { return strings.EqualFold(string(o), string(f)) })
+	}
+	for _, f := range op.Flags {
+		if !strings.EqualFold(string(f), string(imap.FlagDeleted)) && holds(have, f) == (op.Op == imap.StoreFlagsDel) {
+			return true
+		}
+	}
+	return op.Op == imap.StoreFlagsSet && slices.ContainsFunc(have, func(f imap.Flag) bool { return !holds(op.Flags, f) })
 }
 
 // decision gives the decision that a message belongs to, nil if none.
@@ -282,8 +311,8 @@ func (r *review) crowd() error {
 	return nil
 }
 
-// cancelTask asks the run of a status message to end. The worker is told by a due
-// entry, after the commit.
+// cancelTask asks the run of a status message to end. Its worker sees the commit as
+// a change of Running and as a due entry, and reads the journal again.
 func (r *review) cancelTask(tag string) error {
 	run, ok := strings.CutPrefix(tag, statusTag(""))
 	if !ok {
@@ -302,7 +331,6 @@ func (r *review) cancelTask(tag string) error {
 		return err
 	}
 	r.after = append(r.after, ops...)
-	r.after = append(r.after, mailbox.PutDue{Due: mailbox.Due{Kind: dueInterrupt, Key: run, At: r.now}})
 	return nil
 }
 
@@ -311,6 +339,9 @@ func (r *review) cancelTask(tag string) error {
 func (r *review) flags(op mailbox.StoreFlags) error {
 	deletes, undeletes := deletedChange(op)
 	for _, it := range r.act.Items {
+		if r.box() == Sent {
+			r.touchSent(op, it)
+		}
 		if it.Tag == "" && r.box() != Running {
 			continue
 		}
@@ -405,7 +436,8 @@ func isActionBox(box mailbox.MailboxID) bool { return box == Action || box == Ap
 // sentCopy says which message is the copy in Sent of a mail with a Message-ID.
 type sentCopy struct {
 	Message mailbox.MessageID `json:"message"`
-	Ours    bool              `json:"ours,omitempty"` // filed by Submit, not by a program
+	Ours    bool              `json:"ours,omitempty"`    // filed by Submit, not by a program
+	Touched bool              `json:"touched,omitempty"` // the person changed its flags since
 }
 
 func sentKey(messageID string) string { return "sent/" + hash16(messageID) }

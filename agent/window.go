@@ -14,10 +14,6 @@ import (
 	"pizza/mailbox"
 )
 
-// dueInterrupt is a due entry by which the guard tells, after its commit, that a
-// run was cancelled (key: run id).
-const dueInterrupt = "interrupt"
-
 const (
 	tendLease    = time.Minute     // an entry whose handling failed is tried again after it
 	tendAccounts = 5 * time.Second // how soon a new account is noticed
@@ -29,10 +25,9 @@ type dueHandler func(ctx context.Context, account mailbox.AccountID, due mailbox
 
 func (a *Agent) dueHandlers() map[string]dueHandler {
 	return map[string]dueHandler{
-		DueExpire:    a.expire,
-		DueWindow:    a.endWindow,
-		DueDeliver:   a.deliverDue,
-		dueInterrupt: a.announceCancel,
+		DueExpire:  a.expire,
+		DueWindow:  a.endWindow,
+		DueDeliver: a.deliverDue,
 	}
 }
 
@@ -269,12 +264,6 @@ func (a *Agent) crowdNotice(ctx context.Context, account mailbox.AccountID, back
 		subject: fmt.Sprintf("%d decisions moved at once: nothing was decided", len(back)),
 		text:    mail.AskAgainText(len(back), back[0].Verb) + "\n" + list.String() + "\n",
 	})
-}
-
-// announceCancel tells the worker of a cancelled run, once the request is on disk.
-func (a *Agent) announceCancel(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error {
-	a.interrupt(due.Key)
-	return a.dropDue(ctx, account, due)
 }
 
 func (a *Agent) dropDue(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error {
