@@ -7,7 +7,6 @@ import (
 	"io"
 	"path"
 	"strings"
-	"time"
 
 	"pizza/internal/mail"
 	"pizza/internal/tools"
@@ -109,7 +108,7 @@ func (a *Agent) partsOf(in Inbound, r *mail.Reading) []providers.Part {
 	}
 	for _, m := range r.Messages {
 		text(asData("attached message "+m.Name, headTail(fmt.Sprintf("From: %s\nSubject: %s\nDate: %s\n\n%s",
-			m.From, m.Subject, m.Date.Format(time.RFC1123Z), m.Text))), false)
+			m.From, m.Subject, m.Date, m.Text))), false)
 	}
 	if len(r.Attachments) > 0 {
 		text(listFiles(r.Attachments), false)

@@ -32,31 +32,38 @@ func (p projection) request() providers.Request {
 	}
 	for _, t := range p.State.Turns {
 		if t.Inbound != nil {
-			parts := slices.Clone(p.Inputs[t.Inbound.Message])
-			req.Messages = push(req.Messages, providers.Message{Role: providers.User, Parts: clean(parts)})
+			parts := clean(p.Inputs[t.Inbound.Message])
+			if len(parts) == 0 {
+				parts = []providers.Part{{Kind: providers.Text, Text: noText}}
+			}
+			req.Messages = push(req.Messages, providers.Message{Role: providers.User, Parts: parts})
 			continue
 		}
 		req.Messages = push(req.Messages, p.assistant(t.Reply.Reply.Message))
 		req.Messages = push(req.Messages, results(t.Calls))
 	}
 	if len(req.Messages) > 0 && req.Messages[0].Role != providers.User {
-		first := providers.Message{Role: providers.User, Parts: []providers.Part{{Kind: providers.Text, Text: "(no text)"}}}
+		first := providers.Message{Role: providers.User, Parts: []providers.Part{{Kind: providers.Text, Text: noText}}}
 		req.Messages = slices.Insert(req.Messages, 0, first)
 	}
 	return req
 }
 
-// push adds m, merged into the message before it when both are the user's: roles
-// alternate. A message without content is left out.
+// push adds m, merged into the message before it when both are of one role: roles
+// alternate. Merged replies (the model paused, or was asked again) lose their raw
+// content, which is of one reply. A message without content is left out.
 func push(list []providers.Message, m providers.Message) []providers.Message {
 	if len(m.Parts) == 0 {
 		return list
 	}
-	if n := len(list); n > 0 && m.Role == providers.User && list[n-1].Role == providers.User {
-		list[n-1].Parts = append(slices.Clip(list[n-1].Parts), m.Parts...)
-		return list
+	n := len(list)
+	if n == 0 || m.Role != list[n-1].Role {
+		return append(list, m)
 	}
-	return append(list, m)
+	last := &list[n-1]
+	last.Parts = append(slices.Clip(last.Parts), m.Parts...)
+	last.Raw, last.From = nil, nil
+	return list
 }
 
 // assistant is a reply as it goes back: its raw content only to who produced it,
@@ -103,6 +110,9 @@ func plain(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 }
+
+// noText stands for a mail without content.
+const noText = "(no text)"
 
 // noResult stands for an outcome that is not known, in neutral words.
 const noResult = "No result is available. The call may or may not have had its effect."
