@@ -1,9 +1,9 @@
 package smtpgate
 
 import (
-	"net/mail"
 	"strings"
 
+	"pizza/internal/mime"
 	"pizza/mailbox"
 )
 
@@ -41,8 +41,9 @@ func checkAuthors(h *header, id mailbox.Identity) error {
 	return nil
 }
 
-// addresses returns the mailboxes of a From or Sender field. It errs on the side of
-// refusing: a field that is not understood as a whole has no author.
+// addresses returns the mailboxes of a From or Sender field, as those who read the
+// stored message will see them: the same parser, lenient with names, renders the
+// ENVELOPE. A mailbox that is no whole address is nobody's.
 func addresses(value string) ([]string, error) {
 	if strings.TrimSpace(value) == "" {
 		return nil, errNoFrom
@@ -50,13 +51,16 @@ func addresses(value string) ([]string, error) {
 	if len(value) > maxFromField {
 		return nil, errBadFrom
 	}
-	list, err := mail.ParseAddressList(value)
-	if err != nil || len(list) == 0 {
+	list := mime.ParseAddresses(value)
+	if len(list) == 0 {
 		return nil, errBadFrom
 	}
 	out := make([]string, len(list))
 	for i, a := range list {
-		out[i] = a.Address
+		if a.Local == "" || a.Host == "" {
+			return nil, errBadFrom
+		}
+		out[i] = a.String()
 	}
 	return out, nil
 }

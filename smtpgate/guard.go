@@ -28,6 +28,10 @@ const (
 	maxJunk = 10
 	// maxAuth is how many AUTH commands a connection gets, aborted ones included.
 	maxAuth = 8
+	// lingerTime and lingerOctets bound what is still taken from a peer that was hung
+	// up on, and thrown away.
+	lingerTime   = time.Second
+	lingerOctets = 4 << 20
 	// outBuffer is how much of replies may wait before they are written in any case.
 	outBuffer = 32 << 10
 )
@@ -452,8 +456,22 @@ func (g *guard) Close() error {
 	if g.shaken {
 		g.tls.Close() // close_notify, within 5 s
 	}
+	if g.hangUp.Load() && !g.srv.closing.Load() {
+		g.linger()
+	}
 	g.srv.detach(g)
 	return g.link.close()
+}
+
+// linger lets the last reply arrive: closing a socket with octets unread resets the
+// connection, and the peer may lose what it has not read yet.
+func (g *guard) linger() {
+	half, ok := g.link.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	g.link.conn.SetReadDeadline(time.Now().Add(lingerTime))
+	io.CopyN(io.Discard, g.link.conn, lingerOctets)
 }
 
 func (g *guard) LocalAddr() net.Addr  { return g.link.conn.LocalAddr() }
