@@ -15,6 +15,9 @@ import (
 // mail before.
 const signMark = "\ue0a3"
 
+// outlookLine is what stands above a header block in Outlook's own plain text.
+const outlookLine = "________________________________"
+
 // htmlText is the text of an HTML body in which quoted blocks have "> " before each
 // line, a signature "-- " above it, and struck out words "~~" around them. hidden
 // reports that text was left out which a reader does not see.
@@ -51,6 +54,8 @@ func markElement(n *html.Node) {
 		wrapQuote(n)
 	case n.DataAtom == atom.Blockquote:
 		n.Data, n.DataAtom = "div", atom.Div
+	case strings.TrimPrefix(attr(n, "id"), "x_") == "divRplyFwdMsg": // Outlook's header block; what follows is old
+		n.Parent.InsertBefore(textIn("p", atom.P, outlookLine), n)
 	case isSignature(n):
 		n.Parent.InsertBefore(textIn("p", atom.P, signMark), n)
 	case struckOut(n):
@@ -115,30 +120,6 @@ func isQuote(n *html.Node) bool {
 		hasWord(class, "protonmail_quote"), hasWord(class, "outlookmessageheader"), strings.HasPrefix(id, "yahoo_quoted"),
 		attr(n, "name") == "messageReplySection":
 		return true
-	}
-	return afterReplyHeader(n)
-}
-
-// afterReplyHeader reports whether n is Outlook's header block or comes after it
-// beside it: <div id="divRplyFwdMsg">, then the text, little between.
-func afterReplyHeader(n *html.Node) bool {
-	if n.DataAtom != atom.Div && n.DataAtom != atom.P && n.DataAtom != atom.Table {
-		return false
-	}
-	for range 8 {
-		if n == nil {
-			return false
-		}
-		if n.Type == html.ElementNode && (attr(n, "id") == "divRplyFwdMsg" || attr(n, "id") == "x_divRplyFwdMsg") {
-			return true
-		}
-		n = n.PrevSibling
-		if n != nil && n.DataAtom == atom.Blockquote { // one that was put there
-			n = n.FirstChild
-			if n != nil && attr(n, "id") != "divRplyFwdMsg" && attr(n, "id") != "x_divRplyFwdMsg" {
-				n = n.Parent
-			}
-		}
 	}
 	return false
 }

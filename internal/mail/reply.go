@@ -62,7 +62,7 @@ func splitReply(text, parent string) reply {
 	s.unmarked()
 	s.introductions()
 	s.rewrapped()
-	s.region2()
+	s.belowRegion()
 	s.leadingQuote()
 	s.signatures()
 	return s.result()
@@ -164,24 +164,40 @@ func (s *splitter) unmarked() {
 	if len(s.parent.words) < 8 {
 		return
 	}
-	for i := 0; i < s.region; {
+	for i := 0; i < s.region; i++ {
 		if s.lines[i].kind != lineNew || s.lines[i].end < 0 {
-			i++
 			continue
 		}
-		j, words, n := i, 0, 0
-		for ; j < s.region && (s.lines[j].kind == lineBlank || s.lines[j].kind == lineNew && s.lines[j].end >= 0); j++ {
-			words += len(s.lines[j].words)
-			n += min(1, len(s.lines[j].words))
-		}
+		end, words, n := s.parentRun(i)
 		if words*10 >= len(s.parent.words)*6 || words >= 40 && n >= 3 {
-			for k := i; k < j; k++ {
-				if s.lines[k].kind == lineNew {
-					s.lines[k].kind = lineOld
-				}
-			}
+			s.makeOld(i, end)
 		}
-		i = j
+		i = end - 1
+	}
+}
+
+// parentRun returns the end of a run of unmarked lines of the parent that begins at
+// line i, its words and its lines. Lines without words may lie within.
+func (s *splitter) parentRun(i int) (end, words, n int) {
+	for j := i; j < s.region; j++ {
+		l := s.lines[j]
+		switch {
+		case l.kind == lineBlank, l.kind == lineNew && len(l.words) == 0:
+		case l.kind == lineNew && l.end >= 0:
+			end, words, n = j+1, words+len(l.words), n+1
+		default:
+			return end, words, n
+		}
+	}
+	return end, words, n
+}
+
+// makeOld makes the new lines in [i, j) old.
+func (s *splitter) makeOld(i, j int) {
+	for ; i < j; i++ {
+		if s.lines[i].kind == lineNew {
+			s.lines[i].kind = lineOld
+		}
 	}
 }
 
@@ -217,30 +233,39 @@ func (s *splitter) rewrapped() {
 	}
 }
 
-// region2 tells new from old in the region of unmarked old text. What does not look
-// like the parent's is new if it stands below the parent's end, or if the person
+// belowRegion tells new from old in the region of unmarked old text. What does not
+// look like the parent's is new if it stands below the parent's end, or if the person
 // wrote nothing above and the region is the parent's text for the most part.
-func (s *splitter) region2() {
-	last, mine, all := -1, 0, 0
+func (s *splitter) belowRegion() {
+	last, theirs, all, bottom := -1, 0, 0, s.region
 	for i := s.region; i < len(s.lines); i++ {
 		l := &s.lines[i]
-		if l.kind != lineNew {
+		if l.kind != lineNew || len(l.words) == 0 {
 			continue
 		}
 		all++
 		if l.end >= 0 || s.parent.alike(l.words) {
 			l.kind = lineOld
-			mine++
-			if l.end >= 0 && l.end*10 >= len(s.parent.words)*8 {
+			theirs++
+			bottom = i
+			if l.end*10 >= len(s.parent.words)*8 {
 				last = i
 			}
 		}
 	}
-	answers := s.parent.known() && !s.forward && !s.wroteAbove() && mine*2 >= all && mine > 0
-	for i := s.region; i < len(s.lines); i++ {
-		below := last >= 0 && i > last && !s.forward
-		if s.lines[i].kind == lineNew && !below && !answers {
-			s.lines[i].kind = lineOld
+	if s.forward || theirs == 0 {
+		s.makeOld(s.region, len(s.lines))
+		return
+	}
+	for i := s.region; i < bottom; i++ {
+		if len(s.lines[i].words) == 0 {
+			s.makeOld(i, i+1)
+		}
+	}
+	if s.wroteAbove() || theirs*2 < all {
+		s.makeOld(s.region, bottom)
+		if last < 0 {
+			s.makeOld(bottom, len(s.lines))
 		}
 	}
 }
@@ -267,7 +292,7 @@ func (s *splitter) leadingQuote() {
 		}
 	}
 	for i := s.next(0); i < len(s.lines) && s.lines[i].kind == lineQuote && s.lines[i].end < 0; i++ {
-		if s.parent.alike(s.lines[i].words) {
+		if s.parent.alike(s.lines[i].words) || introduces(s.lines[i].text) {
 			return
 		}
 		s.lines[i].kind = lineNew
@@ -332,9 +357,14 @@ func (s *splitter) whole() string {
 	if s.parent.known() {
 		return "" // a reply that only holds a signature says nothing
 	}
+	seen := false
 	for _, l := range s.lines {
 		b.WriteString(l.raw)
 		b.WriteByte('\n')
+		seen = seen || l.text != ""
+	}
+	if !seen {
+		return ""
 	}
 	return b.String()
 }
