@@ -12,6 +12,9 @@ import (
 func (c *conn) search(p *parser, num numbering) (reply, error) {
 	s := p.searching()
 	if p.err == nil && s.charset != "" {
+		if s.ReturnSave {
+			c.sel.saved = nil
+		}
 		return reply{no, "BADCHARSET (UTF-8 US-ASCII)", "Unknown charset"}, nil
 	}
 	if err := p.end(); err != nil {
@@ -33,9 +36,11 @@ func (c *conn) search(p *parser, num numbering) (reply, error) {
 		}
 		return h.seq
 	}
-	if s.extended {
+	switch {
+	case s.onlySaves(): // RFC 5182 section 2.1
+	case s.extended:
 		c.writeESearch(s, hits, num, number)
-	} else {
+	default:
 		c.out.str("* SEARCH")
 		for _, h := range hits {
 			c.out.str(" ").num(uint64(number(h)))
@@ -43,6 +48,10 @@ func (c *conn) search(p *parser, num numbering) (reply, error) {
 		c.out.crlf()
 	}
 	return done("SEARCH"), nil
+}
+
+func (s *searching) onlySaves() bool {
+	return s.ReturnSave && !s.ReturnMin && !s.ReturnMax && !s.ReturnAll && !s.ReturnCount
 }
 
 type hit struct {

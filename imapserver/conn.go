@@ -224,7 +224,7 @@ func (c *conn) patience() {
 // answer finds the command, runs it and writes the one tagged reply.
 func (c *conn) answer(l *line, p *parser) reply {
 	tag := p.tag()
-	if tag == "" || !p.accept(' ') || p.err != nil {
+	if tag == "" || !p.accept(' ') && p.i < len(p.b) {
 		c.skipMessage(l)
 		r := reply{kind: bad, text: "Expected a tag and a command"}
 		c.writeReply("*", r)
