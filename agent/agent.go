@@ -31,6 +31,8 @@ type Options struct {
 	Sends int
 	// Limits of a run; zero fields: 20 model calls, 40 tool calls.
 	Limits Limits
+
+	backoff time.Duration // after a failed step, doubling; 0: 1 s
 }
 
 // Models resolves a model name ("provider:id", "" for the default).
@@ -102,6 +104,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Limits.ToolCalls <= 0 {
 		o.Limits.ToolCalls = 40
+	}
+	if o.backoff <= 0 {
+		o.backoff = time.Second
 	}
 	return o
 }

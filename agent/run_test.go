@@ -379,7 +379,7 @@ func TestPoisonIsParkedAndStopsNobody(t *testing.T) {
 
 func TestPanicInAModelIsParkedAfterThree(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, panicking{})
+	o := newOffice(t, panicking{}, func(opt *Options) { opt.backoff = time.Millisecond })
 	o.send("hello")
 	o.send("say ok", "X-Pizza-Model: runbook:mail")
 	mails := o.ended(2)

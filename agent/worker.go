@@ -280,5 +280,5 @@ func (d *dispatcher) failed(ctx context.Context, s *session, err error) time.Dur
 		}
 		return time.Minute
 	}
-	return time.Second << min(falls, 5)
+	return a.opt.backoff << min(falls, 5)
 }

@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pizza/mailbox"
+)
+
+// crashStore stops the world at its at-th commit: before it, or after it is on disk
+// but before anybody hears of it. Nothing works after that.
+type crashStore struct {
+	mailbox.Store
+
+	mu    sync.Mutex
+	n, at int
+	after bool
+	down  chan struct{} // closed at the crash
+}
+
+func (c *crashStore) dead() bool {
+	select {
+	case <-c.down:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *crashStore) Commit(ctx context.Context, id mailbox.AccountID, tx mailbox.Tx) (mailbox.Result, error) {
+	c.mu.Lock()
+	if c.dead() {
+		c.mu.Unlock()
+		return mailbox.Result{}, mailbox.ErrClosed
+	}
+	c.n++
+	if c.n != c.at {
+		defer c.mu.Unlock() // one at a time: the numbers are of commits in order
+		return c.Store.Commit(ctx, id, tx)
+	}
+	defer c.mu.Unlock()
+	if c.after {
+		if _, err := c.Store.Commit(ctx, id, tx); isKind(err, mailbox.Conflict) {
+			c.n-- // nothing was committed; the next one counts
+			return mailbox.Result{}, err
+		}
+	}
+	close(c.down)
+	return mailbox.Result{}, mailbox.ErrClosed
+}
+
+func (c *crashStore) Record(ctx context.Context, id mailbox.AccountID, key string) (mailbox.Record, error) {
+	if c.dead() {
+		return mailbox.Record{}, mailbox.ErrClosed
+	}
+	return c.Store.Record(ctx, id, key)
+}
+
+func (c *crashStore) Claim(ctx context.Context, id mailbox.AccountID, kind string, now time.Time, lease time.Duration, n int) ([]mailbox.Due, error) {
+	if c.dead() {
+		return nil, mailbox.ErrClosed
+	}
+	return c.Store.Claim(ctx, id, kind, now, lease, n)
+}
+
+// effects counts how often the once-only tool of the walk had its effect: each run of
+// it puts one more "x " before END.
+func (o *office) effects() int { return strings.Count(o.read("ledger.txt"), "x ") }
+
+const walkTask = `call list_folder {"path":"/local/docs"}
+and call read_file {"path":"/local/docs/ledger.txt"}
+call edit_file {"path":"/local/docs/ledger.txt","old":"END","new":"x END"}
+and call write_file {"path":"/out/made.txt","content":"made"}
+say done`
+
+// answer decides what waits, as a person who knows the ledger.
+func (o *office) answer() {
+	recs, err := o.store.Lookup(context.Background(), o.me.Account, indexOpenDecisions)
+	if err != nil {
+		return
+	}
+	for _, rec := range recs {
+		d, err := decodeDecision(rec)
+		if err != nil {
+			o.t.Error(err)
+			continue
+		}
+		verb := "approve"
+		if d.Kind == decisionUnknown {
+			verb = "happened"
+			if o.effects() == 0 {
+				verb = "repeat"
+			}
+		}
+		_, _ = o.a.Decide(context.Background(), o.me.Account, d.ID, verb, "", DecidedBy{Login: "me", Via: "cli"}) // the world may have stopped
+	}
+}
+
+// finishAll answers decisions until n runs have ended or the world stops.
+func (o *office) finishAll(n int, down <-chan struct{}) (crashed bool) {
+	o.until("the end of all runs", func() bool {
+		select {
+		case <-down:
+			crashed = true
+			return true
+		default:
+		}
+		o.answer()
+		ended := 0
+		for _, r := range o.runs(o.me.Account) {
+			if r.State.Ended() {
+				ended++
+			}
+		}
+		return ended == n
+	})
+	return crashed
+}
+
+// TestCrashAtEveryCommit walks all commits of a task with tools, an approval and a
+// second mail that waits: the world stops before and after each of them, starts again,
+// and must come to the same end: one answer a mail, the effect exactly once.
+func TestCrashAtEveryCommit(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	for _, after := range []bool{false, true} {
+		for at := 1; ; at++ {
+			crashed, unknown := crashWalk(t, at, after)
+			asked += unknown
+			if !crashed {
+				if at < 8 {
+					t.Fatalf("only %d commits: the walk does not walk", at)
+				}
+				break
+			}
+		}
+	}
+	if asked == 0 {
+		t.Error("no crash led to the question what happened")
+	}
+}
+
+func crashWalk(t *testing.T, at int, after bool) (crashed bool, unknown int) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Fatalf("at commit %d, after %v", at, after)
+		}
+	}()
+	o := newOffice(t, nil)
+	o.halt()
+	o.file("ledger.txt", "END")
+	r := o.send(walkTask, "Message-ID: <one@test>")
+	o.send("say second", "Message-ID: <two@test>", "In-Reply-To: <one@test>")
+	o.closing()
+
+	down := make(chan struct{})
+	o.open(t, func(s mailbox.Store) mailbox.Store { return &crashStore{Store: s, at: at, after: after, down: down} })
+	crashed = o.finishAll(2, down)
+	o.reopen(t)
+	if o.finishAll(2, nil); t.Failed() {
+		return
+	}
+	for n := 1; n <= 2; n++ {
+		mails := 0
+		for _, m := range o.list(o.me.Account, mailbox.Inbox) {
+			if strings.Contains(m.raw, fmt.Sprintf("X-Pizza-Run: %s.%d\r\n", r.Task, n)) && strings.Contains(m.raw, "X-Pizza-Kind: result\r\n") {
+				mails++
+			}
+		}
+		if mails != 1 {
+			t.Errorf("run %d has %d results", n, mails)
+		}
+	}
+	if got := o.effects(); got != 1 {
+		t.Errorf("the effect happened %d times", got)
+	}
+	for _, e := range o.journal(r.Task + ".1") {
+		if e.Asked != nil && e.Asked.Kind == decisionUnknown {
+			unknown++
+		}
+	}
+	o.settledDown()
+	o.halt()
+	o.closing()
+	return crashed, unknown
+}
