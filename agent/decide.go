@@ -107,7 +107,7 @@ func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id str
 	if err != nil {
 		return d, nil, err
 	}
-	d.By, d.Reason = &v.by, v.text
+	d.By, d.Verb, d.Reason = &v.by, v.verb, v.text
 	wake, err := a.wakeOps(ctx, account, d.Run, Event{At: a.now(), Decided: &EvDecided{
 		Decision: d.ID, Call: d.Call, Verb: v.verb, Text: v.text, By: v.by,
 	}})
@@ -191,7 +191,10 @@ func closeOps(d Decision, version uint64, to DecisionState) []mailbox.Op {
 		ops = append(ops, mailbox.RemoveEntry{Message: d.Mail, Mailbox: box, IfPresent: true})
 	}
 	ops = append(ops, mailbox.Hold{Message: d.Mail, Name: decisionKey(d.ID), Release: true})
-	d.State, d.Verb, d.Until, d.Copied, d.Crowd = to, "", time.Time{}, false, false
+	if to == Dropped {
+		d.Verb = ""
+	}
+	d.State, d.Until, d.Copied, d.Crowd = to, time.Time{}, false, false
 	return append(ops, decisionPut(d, version),
 		mailbox.DeleteDue{Kind: DueExpire, Key: d.ID},
 		mailbox.DeleteDue{Kind: DueWindow, Key: d.ID})

@@ -163,7 +163,7 @@ type Decision struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 
-	// A move's window.
+	// A move's window. Verb stays when it is decided.
 	Verb  string    `json:"verb,omitempty"`
 	Until time.Time `json:"until,omitempty"`
 	// Source is where the entry came from that was moved or deleted.

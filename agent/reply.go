@@ -18,6 +18,13 @@ const maxHelps = 3
 // replyOps is what a mail that answers another one does, by what it answers.
 func (a *Agent) replyOps(ctx context.Context, in *intake, p *plan, ref MessageRef) error {
 	switch {
+	case ref.Decision != "" && !ref.Ours:
+		// It answers an answer of the person's own: that is about the decision while
+		// it is open, and about the task afterwards.
+		d, _, err := a.loadDecision(ctx, in.account(), ref.Decision)
+		if err == nil && (d.State == Open || d.State == Deciding) {
+			return a.decisionReply(ctx, in, p, d.ID)
+		}
 	case ref.Decision != "":
 		err := a.decisionReply(ctx, in, p, ref.Decision)
 		if !isKind(err, mailbox.NotFound) {
@@ -171,7 +178,7 @@ func (a *Agent) lateText(d Decision) string {
 	case d.State == Expired || d.By == nil:
 		return mail.ExpiredText(a.about(d))
 	}
-	return mail.DecidedText(a.about(d), string(d.State), d.By.Login, d.By.Via, a.local(d.By.At))
+	return mail.DecidedText(a.about(d), cmp.Or(d.Verb, string(d.State)), d.By.Login, d.By.Via, a.local(d.By.At))
 }
 
 // explain answers a reply that decided nothing. A decision gets maxHelps such mails
