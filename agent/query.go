@@ -1,0 +1,248 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pizza/mailbox"
+	"pizza/providers"
+)
+
+// Shown is all there is to tell about a task.
+type Shown struct {
+	Task    string     `json:"task"`
+	Subject string     `json:"subject"`
+	State   RunState   `json:"state"`           // of the newest run
+	For     string     `json:"for,omitempty"`   // what it waits for
+	Text    string     `json:"text,omitempty"`  // what the newest run ended with
+	Queue   int        `json:"queue,omitempty"` // mails that wait for the next run
+	Runs    []ShownRun `json:"runs"`            // oldest first
+	Open    []Decision `json:"open,omitempty"`  // decisions that wait, oldest first
+	// Decision is the one that was asked for by its id, open or not.
+	Decision *Decision `json:"decision,omitempty"`
+}
+
+// ShownRun is a run with its journal in words.
+type ShownRun struct {
+	Run
+	Usage providers.Usage `json:"usage"`
+	Text  string          `json:"text,omitempty"` // what it ended with
+	Lines []Line          `json:"lines"`
+}
+
+// Line is one event of a journal.
+type Line struct {
+	Seq  uint64    `json:"seq"`
+	At   time.Time `json:"at"`
+	Text string    `json:"text"` // one line
+}
+
+// Found says what an id names.
+type Found struct {
+	Task, Run, Decision string // Run and Decision are empty unless the id names one
+}
+
+// Find says what id names in an account: a task, a run or a decision, in any letter
+// case. *mailbox.Error NotFound when it names none.
+func (a *Agent) Find(ctx context.Context, account mailbox.AccountID, id string) (Found, error) {
+	id = crockfordFold(id)
+	if d, _, err := a.loadDecision(ctx, account, id); err == nil {
+		return Found{Task: d.Task, Run: d.Run, Decision: d.ID}, nil
+	} else if !isKind(err, mailbox.NotFound) {
+		return Found{}, err
+	}
+	f := Found{Task: taskOf(id)}
+	key := threadKey(id)
+	if f.Task != id {
+		f.Run, key = id, runKey(id)
+	}
+	_, err := a.store.Record(ctx, account, key)
+	if isKind(err, mailbox.NotFound) {
+		return Found{}, noSuchRun(id)
+	}
+	return f, err
+}
+
+// Live lists the runs of an account that have not ended, oldest first.
+func (a *Agent) Live(ctx context.Context, account mailbox.AccountID) ([]Run, error) {
+	recs, err := a.store.Lookup(ctx, account, indexLiveRuns)
+	if err != nil {
+		return nil, err
+	}
+	return runsOf(recs), nil
+}
+
+// runsOf decodes the run records among recs; one that does not decode is left out,
+// its worker parks it.
+func runsOf(recs []mailbox.Record) []Run {
+	var runs []Run
+	for _, rec := range recs {
+		var r Run
+		if strings.HasPrefix(rec.Key, runKey("")) && json.Unmarshal(rec.Value, &r) == nil {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(x, y Run) int {
+		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(len(x.ID), len(y.ID)), cmp.Compare(x.ID, y.ID))
+	})
+	return runs
+}
+
+// Tasks lists the tasks of an account, newest first.
+func (a *Agent) Tasks(ctx context.Context, account mailbox.AccountID) ([]Thread, error) {
+	recs, err := a.store.Records(ctx, account, threadKey(""), "", 0)
+	if err != nil {
+		return nil, err
+	}
+	var list []Thread
+	for _, rec := range recs {
+		var th Thread
+		if json.Unmarshal(rec.Value, &th) == nil {
+			list = append(list, th)
+		}
+	}
+	slices.SortFunc(list, func(x, y Thread) int { return y.Created.Compare(x.Created) })
+	return list, nil
+}
+
+// Show tells everything about the task that id names or belongs to; of a run or a
+// decision, with that run only.
+func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) (Shown, error) {
+	f, err := a.Find(ctx, account, id)
+	if err != nil {
+		return Shown{}, err
+	}
+	th, _, err := a.thread(ctx, account, f.Task)
+	if err != nil {
+		return Shown{}, err
+	}
+	recs, err := a.store.Lookup(ctx, account, indexOfTask+f.Task)
+	if err != nil {
+		return Shown{}, err
+	}
+	s := Shown{Task: f.Task, Subject: th.Subject, Queue: len(th.Queue)}
+	for _, r := range runsOf(recs) {
+		s.State, s.For = r.State, r.For
+		if f.Run != "" && f.Run != r.ID {
+			continue
+		}
+		run, err := a.showRun(ctx, account, r)
+		if err != nil {
+			return Shown{}, err
+		}
+		s.Runs, s.Text = append(s.Runs, run), run.Text
+	}
+	if f.Run != "" && len(s.Runs) > 0 {
+		s.State, s.For = s.Runs[0].State, s.Runs[0].For
+	}
+	s.Open, s.Decision = openOf(recs, f)
+	return s, nil
+}
+
+// openOf are the open decisions among records, and the one asked for.
+func openOf(recs []mailbox.Record, f Found) (open []Decision, asked *Decision) {
+	for _, rec := range recs {
+		if !strings.HasPrefix(rec.Key, decisionKey("")) {
+			continue
+		}
+		d, err := decodeDecision(rec)
+		if err != nil || f.Run != "" && d.Run != f.Run {
+			continue
+		}
+		if d.State == Open || d.State == Deciding {
+			open = append(open, d)
+		}
+		if d.ID == f.Decision {
+			asked = &d
+		}
+	}
+	slices.SortFunc(open, func(x, y Decision) int {
+		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
+	})
+	return open, asked
+}
+
+// showRun puts a journal into words. What does not decode is told as such.
+func (a *Agent) showRun(ctx context.Context, account mailbox.AccountID, r Run) (ShownRun, error) {
+	run := ShownRun{Run: r}
+	names := map[string]string{} // of calls
+	err := a.store.Events(ctx, account, runKey(r.ID), 1, func(seq uint64, b []byte) error {
+		e, err := decodeEvent(b)
+		if err != nil {
+			run.Lines = append(run.Lines, Line{Seq: seq, Text: "cannot be read by this release"})
+			return nil
+		}
+		if e.Reply != nil {
+			run.Usage = run.Usage.Add(e.Reply.Reply.Usage)
+			for _, c := range callsOf(e.Reply.Reply.Message) {
+				names[c.ID] = c.Name
+			}
+		}
+		if e.Finished != nil {
+			run.Text = e.Finished.Text
+		}
+		run.Lines = append(run.Lines, Line{Seq: seq, At: e.At, Text: oneLine(e.words(names))})
+		return nil
+	})
+	if isKind(err, mailbox.NotFound) {
+		err = nil
+	}
+	return run, err
+}
+
+// words tells an event to a person.
+func (e Event) words(names map[string]string) string {
+	call := cmp.Or(names[e.callID()], e.callID())
+	switch {
+	case e.Started != nil:
+		return "started with " + e.Started.Model
+	case e.Inbound != nil:
+		return "mail: " + e.Inbound.Subject
+	case e.Intent != nil:
+		return fmt.Sprintf("model call %d", e.Intent.N)
+	case e.Reply != nil:
+		return e.replyWords()
+	case e.ModelFail != nil && e.ModelFail.Retry.IsZero():
+		return fmt.Sprintf("model failed (%s): %s", e.ModelFail.Class, e.ModelFail.Text)
+	case e.ModelFail != nil:
+		return fmt.Sprintf("model failed (%s), tried again later: %s", e.ModelFail.Class, e.ModelFail.Text)
+	case e.Policy != nil:
+		return fmt.Sprintf("policy for %s: %s", call, e.Policy.Rule)
+	case e.Asked != nil:
+		return fmt.Sprintf("asked about %s (%s): decision %s", call, e.Asked.Kind, e.Asked.Decision)
+	case e.Decided != nil:
+		return e.decidedWords(call)
+	case e.ToolStart != nil:
+		return fmt.Sprintf("%s begins (attempt %d)", call, e.ToolStart.Attempt)
+	case e.ToolEnd != nil:
+		return fmt.Sprintf("%s: %s: %s", call, e.ToolEnd.Status, clip(e.ToolEnd.Content, 200))
+	case e.Cancel != nil:
+		return fmt.Sprintf("cancel requested by %s (%s)", e.Cancel.By.Login, e.Cancel.By.Via)
+	case e.Finished != nil:
+		return "ended: " + string(e.Finished.State)
+	}
+	return "nothing"
+}
+
+func (e Event) replyWords() string {
+	m := e.Reply.Reply.Message
+	text := clip(oneLine(textOf(m)), 200)
+	for _, c := range callsOf(m) {
+		text += " " + c.Name + " " + clip(string(c.Args), 200)
+	}
+	return "model: " + strings.TrimSpace(text)
+}
+
+func (e Event) decidedWords(call string) string {
+	by := e.Decided.By
+	text := fmt.Sprintf("%s: %s by %s (%s)", call, e.Decided.Verb, by.Login, by.Via)
+	if e.Decided.Text != "" {
+		text += ": " + clip(e.Decided.Text, 200)
+	}
+	return text
+}
