@@ -222,12 +222,16 @@ func (v *view) uids(spans []span) (set imap.UIDSet, ghosts int) {
 	return set, ghosts
 }
 
-// claim adds UIDs to those that are \Recent here.
+// claim adds UIDs to those that are \Recent here. What is so already may be among them.
 func (v *view) claim(r uidRange) {
+	n := len(v.recent)
+	if n > 0 {
+		r.from = max(r.from, v.recent[n-1].to+1)
+	}
 	if r.from > r.to {
 		return
 	}
-	if n := len(v.recent); n > 0 && v.recent[n-1].to+1 == r.from {
+	if n > 0 && v.recent[n-1].to+1 == r.from {
 		v.recent[n-1].to = r.to
 		return
 	}

@@ -197,6 +197,7 @@ func TestRecent(t *testing.T) {
 	v.claim(uidRange{9, 20})
 	v.claim(uidRange{21, 20}) // nothing new
 	v.claim(uidRange{21, 25})
+	v.claim(uidRange{9, 25}) // again, as EXAMINE is told
 	if v.isRecent(5) || !v.isRecent(9) || !v.isRecent(25) || v.isRecent(26) || v.numRecent() != 2 || len(v.recent) != 1 {
 		t.Errorf("recent = %v, %d", v.recent, v.numRecent())
 	}
