@@ -162,6 +162,7 @@ func (a *account) reload() error {
 func (a *account) adopt(flags *flagTable) {
 	if a.flags == nil {
 		a.flags = flags
+		flags.publish()
 		return
 	}
 	a.flags.cut(mark{len(*a.flags.shown.Load()), 0})

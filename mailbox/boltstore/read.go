@@ -393,7 +393,7 @@ func (s *Store) Records(ctx context.Context, id mailbox.AccountID, prefix, after
 	return out, a.view("records", func(bs buckets) error {
 		c := bs[bktRecord].Cursor()
 		start := max(prefix, after)
-		for k, v := c.Seek([]byte(start)); bytes.HasPrefix(k, []byte(prefix)); k, v = c.Next() {
+		for k, v := c.Seek([]byte(start)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, v = c.Next() {
 			if after != "" && string(k) <= after {
 				continue
 			}

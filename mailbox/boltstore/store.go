@@ -41,9 +41,10 @@ type Store struct {
 	guards atomic.Pointer[mailbox.Guard]
 	logins *Accounts
 
-	mu     sync.Mutex // guards what follows; held while an account is opened
+	mu     sync.RWMutex // guards what follows
 	open   map[mailbox.AccountID]*account
-	broken map[mailbox.AccountID]error // damaged files are not tried again
+	gates  map[mailbox.AccountID]*sync.Mutex // held while an account is opened
+	broken map[mailbox.AccountID]error       // damaged files are not tried again
 	closed bool
 }
 
@@ -53,7 +54,7 @@ var _ mailbox.Store = (*Store)(nil)
 // process has it open, the error names that process.
 func Open(root string, opts Options) (*Store, error) {
 	s := &Store{root: root, log: opts.Log, now: opts.Now, hook: opts.hook,
-		open: map[mailbox.AccountID]*account{}, broken: map[mailbox.AccountID]error{}}
+		open: map[mailbox.AccountID]*account{}, gates: map[mailbox.AccountID]*sync.Mutex{}, broken: map[mailbox.AccountID]error{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -114,13 +115,14 @@ func (s *Store) AccountDB() mailbox.Accounts { return s.logins }
 // Close ends all accounts: what waits is committed, later calls get ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	again, accounts := s.closed, s.open
+	s.closed, s.open = true, nil
+	s.mu.Unlock()
+	if again {
 		return nil
 	}
-	s.closed = true
 	var errs []error
-	for _, a := range s.open {
+	for _, a := range accounts {
 		errs = append(errs, a.close())
 	}
 	errs = append(errs, os.Remove(s.pidFile()), s.logins.db.Close())
@@ -144,43 +146,69 @@ func (s *Store) account(ctx context.Context, id mailbox.AccountID) (*account, er
 	if err := ctx.Err(); err != nil {
 		return nil, ended("account", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if a := s.open[id]; a != nil && !s.closed {
-		return a, nil
+	if a, err := s.opened(id); a != nil || err != nil {
+		return a, err
 	}
 	if !validAccount(id) {
 		return nil, noAccount(id)
 	}
-	if _, err := os.Stat(filepath.Join(s.dir(id), "mail.db")); errors.Is(err, fs.ErrNotExist) && !s.closed {
+	if _, err := os.Stat(filepath.Join(s.dir(id), "mail.db")); errors.Is(err, fs.ErrNotExist) {
 		return nil, noAccount(id)
 	}
 	return s.load(id)
 }
 
-// load opens an account's file, new or not. s.mu is held.
-func (s *Store) load(id mailbox.AccountID) (*account, error) {
+// opened returns an account that is open; nil when it is not.
+func (s *Store) opened(id mailbox.AccountID) (*account, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	if s.closed {
 		return nil, mailbox.ErrClosed
 	}
-	if a := s.open[id]; a != nil {
-		return a, nil
+	return s.open[id], s.broken[id]
+}
+
+func (s *Store) gate(id mailbox.AccountID) *sync.Mutex {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gates[id] == nil {
+		s.gates[id] = &sync.Mutex{}
 	}
-	if err := s.broken[id]; err != nil {
-		return nil, err
+	return s.gates[id]
+}
+
+// load opens an account's file, new or not; others may be used meanwhile.
+func (s *Store) load(id mailbox.AccountID) (*account, error) {
+	gate := s.gate(id)
+	gate.Lock()
+	defer gate.Unlock()
+	if a, err := s.opened(id); a != nil || err != nil {
+		return a, err
 	}
 	a, err := openAccount(s, id)
 	if err != nil {
-		err = wrap("open", err)
-		s.log.Error("account does not open", slog.String("account", string(id)), slog.Any("err", err))
-		var me *mailbox.Error
-		if errors.As(err, &me) && me.Text != "" {
-			s.broken[id] = err
-		}
-		return nil, err
+		return nil, s.unopened(id, wrap("open", err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.Join(a.close(), mailbox.ErrClosed)
 	}
 	s.open[id] = a
 	return a, nil
+}
+
+// unopened logs why an account does not open and remembers it when that will not
+// change by itself.
+func (s *Store) unopened(id mailbox.AccountID, err error) error {
+	s.log.Error("account does not open", slog.String("account", string(id)), slog.Any("err", err))
+	var me *mailbox.Error
+	if errors.As(err, &me) && me.Text != "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.broken[id] = err
+	}
+	return err
 }
 
 // CreateAccount makes the account's file, or adds the seeds that are missing.
@@ -188,9 +216,7 @@ func (s *Store) CreateAccount(ctx context.Context, id mailbox.AccountID, seeds [
 	if !validAccount(id) {
 		return fail("create account", mailbox.Invalid, string(id), "an account id has lower-case letters and digits")
 	}
-	s.mu.Lock()
 	a, err := s.load(id)
-	s.mu.Unlock()
 	if err != nil {
 		return err
 	}

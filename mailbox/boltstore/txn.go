@@ -140,8 +140,9 @@ func (t *txn) sticky(err error) error {
 // undo takes every write back. It cannot fail: it puts back only what bbolt held
 // before.
 func (t *txn) undo() {
-	for i := len(t.notes) - 1; i >= 0; i-- {
-		n := t.notes[i]
+	t.failed = slices.AppendSeq(t.failed, maps.Keys(t.pins))
+	t.a.flags.cut(t.flags)
+	for _, n := range slices.Backward(t.notes) {
 		var err error
 		if n.old == nil {
 			err = t.b[n.b].Delete(n.key)
@@ -152,8 +153,6 @@ func (t *txn) undo() {
 			panic(fmt.Sprintf("undo: %v", err)) // ends the whole group, which then rolls back
 		}
 	}
-	t.a.flags.cut(t.flags)
-	t.failed = slices.AppendSeq(t.failed, maps.Keys(t.pins))
 }
 
 // finish writes the rows that are still open and hands the effects to the group.
