@@ -109,7 +109,11 @@ func (a *assembler) take(c chunk, failed bool, data []byte) error {
 	case given(c.Error):
 		return wire.FailureOf(c.Error).Error(0, nil, a.redact)
 	case failed, c.Object == "error", len(c.Choices) == 0 && (given(c.Detail) || given(c.Message)):
-		return wire.ParseFailure(data).Error(0, nil, a.redact)
+		f := wire.ParseFailure(data)
+		if f.Message == "" {
+			f.Message = "the reply has no choices"
+		}
+		return f.Error(0, nil, a.redact)
 	}
 	if given(c.Usage) {
 		a.usage = readUsage(c.Usage)

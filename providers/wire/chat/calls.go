@@ -42,6 +42,9 @@ func (cs *calls) add(ds []callDelta) {
 		}
 		id, name := str(d.ID), str(d.Function.Name)
 		c := cs.find(index, id, name, i, len(ds))
+		if c != nil && c.ended(index, name, d.Function.Arguments) {
+			c = nil
+		}
 		if c == nil {
 			c = &call{index: index}
 			cs.list = append(cs.list, c)
@@ -73,6 +76,21 @@ func (cs *calls) find(index int, id, name string, at, of int) *call {
 		return cs.list[len(cs.list)-of+at]
 	}
 	return cs.list[len(cs.list)-1]
+}
+
+// ended reports whether a piece that seems to belong to c begins another call: ids
+// and indexes are not always unique. A name that comes again with arguments, after
+// c's own are a whole object, does; so does another name for the same id where there
+// is no index.
+func (c *call) ended(index int, name string, args json.RawMessage) bool {
+	if name == "" || c.name == "" {
+		return false
+	}
+	if index < 0 && name != c.name {
+		return true
+	}
+	text := strings.TrimSpace(c.args.String())
+	return given(args) && strings.HasSuffix(text, "}") && json.Valid([]byte(text))
 }
 
 func (cs *calls) last(is func(*call) bool) *call {
