@@ -110,7 +110,7 @@ func (r *crashRig) ledger(i int) string { return filepath.Join(r.ledgers, fmt.Sp
 func (r *crashRig) lives(d time.Duration) {
 	r.s.start()
 	if r.password == "" {
-		r.password = readPassword(r.t, r.s)
+		r.password = readPasswordFile(r.t, r.s)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -121,15 +121,6 @@ func (r *crashRig) lives(d time.Duration) {
 	<-ctx.Done()
 	r.s.kill()
 	busy.Wait()
-}
-
-func readPassword(t *testing.T, s *server) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.root, "credentials", "me"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // submitAll sends what has no 250 yet, under the same Message-ID each time, as a

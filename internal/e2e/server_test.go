@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,7 +180,10 @@ func (s *server) run(stdin string, args ...string) (stdout, stderr string, code 
 	s.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary(s.tb), append(args, "--data-root", s.root)...)
+	if !slices.Contains(args, "--data-root") {
+		args = append(args, "--data-root", s.root)
+	}
+	cmd := exec.CommandContext(ctx, binary(s.tb), args...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
 	err := cmd.Run()

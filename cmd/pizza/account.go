@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"pizza/agent"
+	"pizza/mailbox"
+)
+
+// firstLogin is the account that the first start makes.
+const firstLogin = "me"
+
+// credentialPath is where a generated password is kept (0600), so that `pizza
+// password` can print it.
+func credentialPath(root, login string) string { return filepath.Join(root, "credentials", login) }
+
+// loginPattern is what an account may be called; it is also a file name.
+var loginPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// readPassword reads the generated password of an account.
+func readPassword(root, name string) (string, error) {
+	login, _, _ := strings.Cut(strings.ToLower(name), "@")
+	if !loginPattern.MatchString(login) {
+		return "", fmt.Errorf("%q is not the name of an account", name)
+	}
+	b, err := os.ReadFile(credentialPath(root, login))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("no generated password for %q in %s: `pizza serve` makes the account %s at its first start", login, root, firstLogin)
+	}
+	return strings.TrimSpace(string(b)), err
+}
+
+// newPasswordText returns 25 characters of Crockford base32 in groups of five: 125
+// bits, without letters that are mistaken for others.
+func newPasswordText() string {
+	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+	b := make([]byte, 25)
+	rand.Read(b)
+	var s strings.Builder
+	for i, c := range b {
+		if i > 0 && i%5 == 0 {
+			s.WriteByte('-')
+		}
+		s.WriteByte(alphabet[c%32])
+	}
+	return s.String()
+}
+
+// ensureFirstAccount makes the account me with a random password when there is no
+// account yet, and the mailboxes of every account.
+func (a *app) ensureFirstAccount(ctx context.Context) error {
+	list, err := a.accounts.List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		if err := a.makeAccount(ctx, firstLogin); err != nil {
+			return fmt.Errorf("make the account %s: %w", firstLogin, err)
+		}
+		if list, err = a.accounts.List(ctx); err != nil {
+			return err
+		}
+	}
+	for _, acc := range list {
+		if err := a.store.CreateAccount(ctx, acc.ID, agent.SystemMailboxes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeAccount writes the password before the account: a start that is cut off in
+// between makes both again.
+func (a *app) makeAccount(ctx context.Context, login string) error {
+	password := newPasswordText()
+	path := credentialPath(a.root, login)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(password+"\n"), 0o600); err != nil {
+		return err
+	}
+	account := mailbox.Account{ID: newAccountID(), Login: login, Name: login}
+	return a.accounts.Put(ctx, account, mailbox.Credential{Name: "default", Scope: mailbox.ScopeFull}, password)
+}
+
+func newAccountID() mailbox.AccountID {
+	return mailbox.AccountID(strings.ReplaceAll(newPasswordText(), "-", "")[:10])
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"pizza/agent"
+	"pizza/internal/localca"
+	"pizza/internal/tools"
+	"pizza/mailbox"
+	"pizza/mailbox/boltstore"
+)
+
+// app is a data root opened by this process: the store, the accounts and the agent.
+type app struct {
+	root     string
+	settings settings
+	log      *slog.Logger
+	store    *boltstore.Store
+	accounts mailbox.Accounts
+	ca       *localca.CA
+	agent    *agent.Agent
+}
+
+var _ service = (*app)(nil)
+
+// openApp opens the data root and makes what is missing in it. The process that has
+// it open is the only one.
+func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (*app, error) {
+	for _, dir := range []string{root, filepath.Join(root, "run"), filepath.Join(root, "credentials")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	store, err := boltstore.Open(root, boltstore.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	a := &app{root: root, settings: set, log: log, store: store, accounts: store.AccountDB()}
+	if err := a.build(ctx); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return a, nil
+}
+
+func (a *app) build(ctx context.Context) error {
+	var err error
+	a.ca, err = localca.Open(filepath.Join(a.root, "tls"), a.settings.Hostnames, nil)
+	if err != nil {
+		return err
+	}
+	a.agent, err = agent.New(agent.Options{
+		Store: a.store, Accounts: a.accounts, Models: a.settings.Models, Tools: tools.NewFiles(a.settings.Folders),
+		Log: a.log.With("part", "agent"), Workers: a.settings.Limits.Workers, Domain: a.settings.Domain,
+		Expiry: a.settings.Limits.Expiry(), Window: a.settings.Limits.MoveWindow(), ActionInInbox: a.settings.ActionInInbox,
+		Location: a.settings.Location(), Limits: a.settings.limits(),
+	})
+	if err != nil {
+		return err
+	}
+	a.store.SetGuard(a.agent)
+	return a.ensureFirstAccount(ctx)
+}
+
+// openAlone opens the data root for one command, without servers: what it submits
+// or decides goes on when a server starts.
+func openAlone(ctx context.Context, root string) (*app, error) {
+	set, err := loadSettings(root, serveFlags{})
+	if err != nil {
+		return nil, err
+	}
+	return openApp(ctx, root, set, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+}
+
+// Close closes the store; nothing accepted is lost by it.
+func (a *app) Close() error { return a.store.Close() }

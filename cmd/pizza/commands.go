@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// open gives the service of the data root: the running server's, else the store
+// opened here.
+func (g *globals) open(cmd *cobra.Command) (service, error) {
+	root, err := g.root()
+	if err != nil {
+		return nil, err
+	}
+	client, err := dialControl(root)
+	if err == nil {
+		return client, nil
+	}
+	if !errors.Is(err, errNoServer) {
+		return nil, err
+	}
+	return openAlone(cmd.Context(), root)
+}
+
+// with runs f with the service and closes it.
+func (g *globals) with(cmd *cobra.Command, f func(service) error) error {
+	s, err := g.open(cmd)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(s), s.Close())
+}
+
+func newList(g *globals, use, box, what string) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: use, Short: "list " + what, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return g.with(cmd, func(s service) error {
+				items, err := s.List(cmd.Context(), g.account, box)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd.OutOrStdout(), nonNil(items))
+				}
+				return printItems(cmd.OutOrStdout(), items)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// nonNil makes an empty list print as [] and not as null.
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printItems prints a list for a person: unread mark, the id to use in other
+// commands, when, kind and subject.
+func printItems(w io.Writer, items []item) error {
+	if len(items) == 0 {
+		_, err := fmt.Fprintln(w, "nothing here")
+		return err
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, it := range items {
+		mark, id := " ", it.Task
+		if it.Unread {
+			mark = "*"
+		}
+		if it.Decision != "" {
+			id = it.Decision
+		}
+		if id == "" {
+			id = "-"
+		}
+		kind := it.Kind
+		if kind == "" {
+			kind = "mail"
+		}
+		if _, err := fmt.Fprintf(tw, "%s %s\t%s\t%s\t%s\n", mark, id, it.Date.Local().Format("2006-01-02 15:04"), kind, visible(it.Subject)); err != nil {
+			return err
+		}
+	}
+	return tw.Flush()
+}
+
+// visible keeps control characters of a mail from reaching a terminal.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return '�'
+		}
+		return r
+	}, s)
+}
+
+// visibleText is visible for text of several lines.
+func visibleText(s string) string {
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = visible(strings.ReplaceAll(l, "\t", "    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func newDecide(g *globals, verb, short string) *cobra.Command {
+	use := verb + " ID [TEXT]"
+	args := cobra.RangeArgs(1, 2)
+	if verb == "answer" {
+		use, args = "answer ID TEXT", cobra.ExactArgs(2)
+	}
+	return &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			d := decision{ID: args[0], Verb: verb}
+			if len(args) == 2 {
+				d.Text = args[1]
+			}
+			if verb == "answer" {
+				d.Verb, d.Text, _ = strings.Cut(strings.TrimSpace(strings.ToLower(args[1])), ":")
+			}
+			return g.with(cmd, func(s service) error {
+				done, err := s.Decide(cmd.Context(), g.account, d)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", done.State, visible(done.Subject))
+				return err
+			})
+		},
+	}
+}
+
+func newCancel(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel ID", Short: "end a live task", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.with(cmd, func(s service) error {
+				if err := s.Cancel(cmd.Context(), g.account, args[0]); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "cancelled")
+				return err
+			})
+		},
+	}
+}
+
+func newPassword(g *globals) *cobra.Command {
+	return &cobra.Command{
+		Use: "password [NAME]", Short: "print the generated password of an account", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := g.root()
+			if err != nil {
+				return err
+			}
+			name := g.account
+			if len(args) == 1 {
+				name = args[0]
+			}
+			password, err := readPassword(root, name)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), password)
+			return err
+		},
+	}
+}
+
+// readText gives the task text: the argument, or standard input for "-".
+func readText(cmd *cobra.Command, args []string) (string, error) {
+	if len(args) == 1 && args[0] != "-" {
+		return args[0], nil
+	}
+	if len(args) == 0 && isTerminal(os.Stdin) {
+		return "", errors.New("no text: give it as an argument, or `-` to read standard input")
+	}
+	b, err := io.ReadAll(cmd.InOrStdin())
+	return string(b), err
+}

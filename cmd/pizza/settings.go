@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"pizza/agent"
+	"pizza/internal/config"
+	"pizza/internal/tools"
+	"pizza/providers/registry"
+)
+
+// serveFlags are the flags of `pizza serve`. Each listener and the model can also be
+// set by PIZZA_IMAP, ... and PIZZA_MODEL, or in settings.json.
+type serveFlags struct {
+	flags  *pflag.FlagSet
+	grants []string
+}
+
+func (f *serveFlags) register(flags *pflag.FlagSet) {
+	f.flags = flags
+	for _, service := range config.Services {
+		flags.String(service, "", "where "+service+" listens: [host:]port or off; port 0 picks one (default "+config.Default().Listen.Get(service)+")")
+	}
+	flags.String("model", "", "default model as provider:id (default "+config.Default().Model+")")
+	flags.StringArrayVar(&f.grants, "grant", nil, "folder the agent may read, PATH, or read and write, PATH:rw; may be given again")
+}
+
+// given are the flags that were set on the command line.
+func (f serveFlags) given() map[string]string {
+	values := map[string]string{}
+	if f.flags == nil {
+		return values
+	}
+	for _, name := range append([]string{"model"}, config.Services...) {
+		if flag := f.flags.Lookup(name); flag != nil && flag.Changed {
+			values[name] = flag.Value.String()
+		}
+	}
+	return values
+}
+
+// settings are the resolved settings of a data root, in the form the parts need.
+// Grants are read anew on every use, so that a removed one acts at once.
+type settings struct {
+	config.Resolved
+	Models  *registry.Registry
+	watcher *config.Watcher
+}
+
+func loadSettings(root string, f serveFlags) (settings, error) {
+	w, err := config.Watch(config.Sources{Root: root, Flags: f.given(), Grants: f.grants}, nil)
+	if err != nil {
+		return settings{}, err
+	}
+	now := *w.Current()
+	return settings{Resolved: now, Models: registry.New(modelsOf(now)), watcher: w}, nil
+}
+
+// keyVariables are the environment variables that hold the key of a provider that
+// the settings file does not mention.
+var keyVariables = map[string]string{"openai": "OPENAI_API_KEY", "openrouter": "OPENROUTER_API_KEY"}
+
+// modelsOf configures the registry from the settings and, for well-known providers,
+// the environment.
+func modelsOf(r config.Resolved) registry.Config {
+	cfg := registry.Config{Default: r.Model, Providers: map[string]registry.Provider{}}
+	for name, variable := range keyVariables {
+		cfg.Providers[name] = registry.Provider{Key: envKey(variable)}
+	}
+	if base := firstEnv("PIZZA_OPENAI_BASE_URL", "OPENAI_BASE_URL"); base != "" {
+		cfg.Providers["openai"] = registry.Provider{Key: envKey("OPENAI_API_KEY"), BaseURL: base}
+	}
+	for name, p := range r.Providers {
+		set := cfg.Providers[name]
+		if p.BaseURL != "" {
+			set.BaseURL = p.BaseURL
+		}
+		if p.Key != "" {
+			set.Key = func() (string, error) {
+				secret, err := p.Key.Resolve()
+				return secret.Reveal(), err
+			}
+		}
+		cfg.Providers[name] = set
+	}
+	return cfg
+}
+
+func envKey(variable string) func() (string, error) {
+	return func() (string, error) { return os.Getenv(variable), nil }
+}
+
+func firstEnv(names ...string) string {
+	for _, name := range names {
+		if v := os.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// Folders are the grants as they are now.
+func (s settings) Folders() []tools.Grant {
+	var list []tools.Grant
+	for _, f := range s.watcher.Current().Folders {
+		list = append(list, tools.Grant{ID: f.ID, Path: f.Path, Write: f.Write})
+	}
+	return list
+}
+
+func (s settings) limits() agent.Limits {
+	return agent.Limits{ModelCalls: s.Limits.ModelCalls, ToolCalls: s.Limits.ToolCalls}
+}
+
+// MaxMessage is the largest message in octets.
+func (s settings) MaxMessage() int64 { return s.Limits.MaxMessage() }

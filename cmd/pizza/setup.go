@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"pizza/web"
+)
+
+// printSetup says how to connect a mail program. The password is printed to a
+// terminal only: output that is kept in a file must not hold it.
+func (a *app) printSetup(w io.Writer, e endpoints) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Pizza Mail %s is ready. Set up a mail program with:\n\n", version)
+	row := func(name, addr, security string) {
+		if addr == "" {
+			return
+		}
+		host, port := hostPort(addr)
+		fmt.Fprintf(&b, "  %-18s server %s   port %-5s  security: %s\n", name, host, port, security)
+	}
+	row("incoming (IMAP)", e.IMAPS, "SSL/TLS")
+	row("      or", e.IMAP, "STARTTLS, or none on this machine")
+	row("outgoing (SMTP)", e.SMTPS, "SSL/TLS")
+	row("      or", e.SMTP, "STARTTLS, or none on this machine")
+	fmt.Fprintf(&b, "\n  user %s   address %s@%s   password %s\n", e.User, e.User, e.Domain, a.passwordHint(w, e.User))
+	fmt.Fprintf(&b, "  certificate authority to trust, for SSL/TLS: %s\n", a.ca.CertPath())
+	if e.Web != "" {
+		fmt.Fprintf(&b, "  step by step: %s\n", e.Web)
+	}
+	fmt.Fprintf(&b, "\nThen mail a task to pizza@%s. Model: %s.\n", e.Domain, a.settings.Models.Default())
+	for _, g := range a.settings.Folders() {
+		access := "read-only"
+		if g.Write {
+			access = "writing asks you each time"
+		}
+		fmt.Fprintf(&b, "Granted: %s as /local/%s (%s)\n", g.Path, g.ID, access)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (a *app) passwordHint(w io.Writer, user string) string {
+	if f, ok := w.(*os.File); ok && isTerminal(f) {
+		if password, err := readPassword(a.root, user); err == nil {
+			return password
+		}
+	}
+	return "as `pizza password` prints it"
+}
+
+// hostPort splits an address for showing: loopback is named localhost, which is
+// what the certificate and most setup dialogs expect.
+func hostPort(addr string) (host, port string) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr, ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		host = "localhost"
+	}
+	return host, port
+}
+
+func (s *servers) webOptions() web.Options {
+	a := s.app
+	e := s.endpoints()
+	return web.Options{Log: a.log.With("server", "web"), Info: func() web.ConnectInfo { return a.connectInfo(e) }}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"pizza/agent"
+)
+
+// followEvery is how often show --follow looks again.
+const followEvery = 300 * time.Millisecond
+
+func newShow(g *globals) *cobra.Command {
+	var asJSON, follow bool
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "tell everything about a task or decision", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return g.with(cmd, func(s service) error {
+				shown, err := s.Show(cmd.Context(), g.account, args[0])
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return printJSON(cmd.OutOrStdout(), shown)
+				case follow:
+					return followShown(cmd, g, s, args[0])
+				}
+				return printShown(cmd.OutOrStdout(), shown)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on printing what happens until the task rests")
+	return cmd
+}
+
+// followShown prints the journal as it grows.
+func followShown(cmd *cobra.Command, g *globals, s service, id string) error {
+	printed := map[string]uint64{}
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		shown, err := s.Show(cmd.Context(), g.account, id)
+		if err != nil {
+			return err
+		}
+		for _, run := range shown.Runs {
+			if err := printLines(cmd.OutOrStdout(), run, printed[run.ID]); err != nil {
+				return err
+			}
+			printed[run.ID] = run.Seq
+		}
+		if o, rests := rest(shown); rests {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n", o.State, visibleText(o.Text))
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-cmd.Context().Done():
+			return cmd.Context().Err()
+		}
+	}
+}
+
+// rest reports whether a task does nothing by itself any more, and how it stands.
+func rest(s agent.Shown) (outcome, bool) {
+	switch {
+	case s.State.Ended() && s.Queue == 0:
+		return outcome{State: s.State, Text: s.Text}, true
+	case len(s.Open) > 0:
+		var asked []string
+		for _, d := range s.Open {
+			asked = append(asked, fmt.Sprintf("%s (%s)", d.Subject, d.ID))
+		}
+		return outcome{State: agent.Waiting, Text: strings.Join(asked, "; ")}, true
+	}
+	return outcome{}, false
+}
+
+func printShown(w io.Writer, s agent.Shown) error {
+	state := string(s.State)
+	if s.For != "" {
+		state += " for " + s.For
+	}
+	if s.Queue > 0 {
+		state += fmt.Sprintf(", %d more mails wait", s.Queue)
+	}
+	if _, err := fmt.Fprintf(w, "task %s: %s\n%s\n", s.Task, visible(s.Subject), state); err != nil {
+		return err
+	}
+	for _, run := range s.Runs {
+		if _, err := fmt.Fprintf(w, "\nrun %s: %s, model %s\n", run.ID, run.State, run.Model); err != nil {
+			return err
+		}
+		if err := printLines(w, run, 0); err != nil {
+			return err
+		}
+		if run.Text != "" {
+			if _, err := fmt.Fprintf(w, "\n%s\n", visibleText(strings.TrimSpace(run.Text))); err != nil {
+				return err
+			}
+		}
+	}
+	return printOpen(w, s)
+}
+
+// printOpen lists the decisions that wait and how to answer them.
+func printOpen(w io.Writer, s agent.Shown) error {
+	for _, d := range s.Open {
+		answers := "pizza approve " + d.ID + "   or   pizza reject " + d.ID
+		if d.Kind != "approval" {
+			answers = "pizza answer " + d.ID + " happened|repeat|stop"
+		}
+		if _, err := fmt.Fprintf(w, "\nopen: %s\n  %s\n", visible(d.Subject), answers); err != nil {
+			return err
+		}
+	}
+	if d := s.Decision; d != nil && d.By != nil {
+		_, err := fmt.Fprintf(w, "\ndecision %s: %s by %s (%s), %s\n", d.ID, d.State, d.By.Login, d.By.Via, d.By.At.Local().Format(time.DateTime))
+		return err
+	}
+	return nil
+}
+
+// printLines prints the journal lines after a sequence number.
+func printLines(w io.Writer, run agent.ShownRun, after uint64) error {
+	for _, l := range run.Lines {
+		if l.Seq <= after {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "  %s  %s\n", l.At.Local().Format("15:04:05"), visible(l.Text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTerminal reports whether a person sits at the other end.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
