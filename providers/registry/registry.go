@@ -121,26 +121,30 @@ func (r *Registry) Model(ctx context.Context, name string) (providers.Model, err
 	provider, id, _ := strings.Cut(name, ":")
 	p, ok := r.providers[provider]
 	if !ok {
-		return nil, invalid(fmt.Errorf("there is no model provider %q; there are %s (a model is named provider:id)", provider, strings.Join(r.Providers(), ", ")))
+		return nil, &providers.Error{Class: providers.Invalid, Message: fmt.Sprintf("there is no model provider %q; there are %s (a model is named provider:id)", provider, strings.Join(r.Providers(), ", "))}
+	}
+	m, err := r.made(name, provider, id, p)
+	if err != nil {
+		return nil, &providers.Error{Class: providers.Invalid, Message: fmt.Sprintf("model %s: %v", name, err)}
 	}
 	if err := p.check(provider); err != nil {
 		return nil, err
 	}
+	return m, nil
+}
+
+// made returns the model of a name, and makes it at the first time.
+func (r *Registry) made(name, provider, id string, p Provider) (providers.Model, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.models[name]; m != nil {
 		return m, nil
 	}
 	m, err := r.make(provider, id, p)
-	if err != nil {
-		return nil, invalid(fmt.Errorf("model %s: %w", name, err))
+	if err == nil {
+		r.models[name] = m
 	}
-	r.models[name] = m
-	return m, nil
-}
-
-func invalid(err error) error {
-	return &providers.Error{Class: providers.Invalid, Message: err.Error()}
+	return m, err
 }
 
 // check looks for a key at every call: one that is set later acts at once.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -32,6 +33,7 @@ type Client struct {
 	HTTP  *http.Client  // nil: one without proxy and cookies. Redirects are never followed
 	Idle  time.Duration // longest time without a byte within a reply; 0: 120 s
 	First time.Duration // longest time until a reply begins (a local model may have to load); 0: 10 min
+	Max   int64         // most bytes of a reply; 0: MaxReply
 
 	once sync.Once
 	http *http.Client
@@ -86,7 +88,7 @@ func (c *Client) Post(ctx context.Context, to string, header http.Header, body [
 	req.Header = header.Clone()
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.client().Do(req)
-	s := &stream{ctx: ctx, call: call, end: end, dog: dog, idle: orDefault(c.Idle, defaultIdle), redact: redact}
+	s := &stream{ctx: ctx, call: call, end: end, dog: dog, idle: orDefault(c.Idle, defaultIdle), max: orDefault(c.Max, MaxReply), redact: redact}
 	if err != nil {
 		err = s.failed(err)
 		end()
@@ -105,9 +107,9 @@ func (c *Client) Post(ctx context.Context, to string, header http.Header, body [
 	return &Response{Header: resp.Header, Body: s}, Failure{}, nil
 }
 
-func orDefault(d, other time.Duration) time.Duration {
-	if d > 0 {
-		return d
+func orDefault[T ~int64](v, other T) T {
+	if v > 0 {
+		return v
 	}
 	return other
 }
@@ -121,7 +123,7 @@ type stream struct {
 	idle      time.Duration
 	redact    Redact
 	body      io.ReadCloser
-	read      int64
+	read, max int64
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -129,8 +131,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	s.read += int64(n)
 	switch {
-	case s.read > MaxReply:
-		return n, &providers.Error{Class: providers.Failed, Message: "the reply is larger than 32 MiB", Partial: true}
+	case s.read > s.max:
+		return n, &providers.Error{Class: providers.Failed, Message: fmt.Sprintf("the reply is larger than %d MiB", s.max>>20), Partial: true}
 	case err == nil || errors.Is(err, io.EOF):
 		return n, err
 	}

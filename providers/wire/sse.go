@@ -96,20 +96,32 @@ func (e *EventReader) line(limit int) ([]byte, error) {
 	}
 	var line []byte
 	for {
-		c, err := e.r.ReadByte()
-		if err != nil {
+		if _, err := e.r.Peek(1); err != nil {
 			return line, err
 		}
-		skip := e.skipLF
-		e.skipLF = c == '\r'
-		switch {
-		case c == '\n' && skip:
-		case c == '\n', c == '\r':
-			return line, nil
-		case len(line) >= limit:
-			return nil, ErrTooLong
-		default:
-			line = append(line, c)
+		buf, _ := e.r.Peek(e.r.Buffered()) // no more than is there, so it does not fail
+		if e.skipLF {
+			e.skipLF = false
+			if buf[0] == '\n' {
+				_, _ = e.r.Discard(1) // was peeked, so it is there
+				continue
+			}
 		}
+		end := bytes.IndexAny(buf, "\r\n")
+		n := end
+		if end < 0 {
+			n = len(buf)
+		}
+		if len(line)+n > limit {
+			return nil, ErrTooLong
+		}
+		line = append(line, buf[:n]...)
+		if end < 0 {
+			_, _ = e.r.Discard(n) // as above
+			continue
+		}
+		e.skipLF = buf[end] == '\r'
+		_, _ = e.r.Discard(n + 1) // as above
+		return line, nil
 	}
 }
