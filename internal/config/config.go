@@ -1,0 +1,194 @@
+// Package config reads the settings of a data root: settings.json, the environment and
+// the command line, in rising order of precedence over the defaults.
+//
+// Every problem of a file is reported at once, with line and column; unknown keys are
+// problems, because a mistyped key that is passed over is a setting that does not
+// happen. The file holds no secrets, only references to them, which are resolved when a
+// secret is used. It is written 0600 and replaced by rename.
+//
+// A Watcher re-reads the file when it changes. A file that has become wrong changes
+// nothing: the last good settings stay in force, and Err tells why.
+//
+// Plain-text listeners are for loopback addresses only: passwords and mail would cross
+// the network readable by everybody on it.
+//
+// The package is a leaf: it imports nothing of this module.
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	_ "time/tzdata" // zones on machines that have none
+)
+
+// FileName is the settings file in the data root.
+const FileName = "settings.json"
+
+// Settings are the contents of settings.json. The zero value is not useful: Default is
+// what a missing file means, and a key that is missing keeps its default.
+type Settings struct {
+	// Listen says where the servers listen.
+	Listen Listen `json:"listen"`
+	// Hostnames are further names or IP addresses under which this machine is reached;
+	// the certificate gets them, and the web page answers to them.
+	Hostnames []string `json:"hostnames,omitempty"`
+	// Domain is the domain of our addresses towards people: localhost, or pizza.localhost
+	// for mail programs that refuse a domain without a dot.
+	Domain string `json:"domain"`
+	// Model is what runs use when nothing else is said, as provider:id.
+	Model string `json:"model"`
+	// Providers are further sources of models, by the name that Model begins with.
+	Providers map[string]Provider `json:"providers,omitempty"`
+	// Grants are the folders that the agent may use.
+	Grants []Grant `json:"grants,omitempty"`
+	// Limits keep a mistake from becoming expensive.
+	Limits Limits `json:"limits"`
+	// ActionInInbox also puts open decisions into INBOX, which mail programs announce.
+	ActionInInbox bool `json:"action_in_inbox"`
+	// TimeZone is where times are shown and schedules run, as in Europe/Berlin. Empty is
+	// the machine's own.
+	TimeZone string `json:"time_zone,omitempty"`
+}
+
+// Listen has "[host:]port" or "off" for each server. Without a host it is 127.0.0.1 and
+// ::1. Port 0 picks a free one.
+type Listen struct {
+	IMAP  string `json:"imap"`  // IMAP with STARTTLS; loopback only. 2143
+	IMAPS string `json:"imaps"` // IMAP under TLS. 2993
+	SMTP  string `json:"smtp"`  // submission with STARTTLS; loopback only. 2587
+	SMTPS string `json:"smtps"` // submission under TLS. 2465
+	Web   string `json:"web"`   // console over HTTP; loopback only. 2080
+}
+
+// Provider is a source of models.
+type Provider struct {
+	// BaseURL is where its interface is, as in https://openrouter.ai/api/v1.
+	BaseURL string `json:"base_url"`
+	// Key refers to the secret that it wants, if it wants one.
+	Key SecretRef `json:"key,omitempty"`
+}
+
+// Grant is a folder that the agent may use.
+type Grant struct {
+	// Path is absolute, on this machine.
+	Path string `json:"path"`
+	// Write also lets it change files there; each change asks first.
+	Write bool `json:"write,omitempty"`
+}
+
+// Limits of the server and of a run.
+type Limits struct {
+	Workers           int `json:"workers"`             // runs that work at the same time. 4
+	ModelCalls        int `json:"model_calls"`         // model calls of a run before it asks to go on. 20
+	ToolCalls         int `json:"tool_calls"`          // tool calls of a run before it asks to go on. 40
+	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
+	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
+	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15
+}
+
+// Default is what holds without any setting.
+func Default() Settings {
+	return Settings{
+		Listen:        Listen{IMAP: "2143", IMAPS: "2993", SMTP: "2587", SMTPS: "2465", Web: "2080"},
+		Domain:        "localhost",
+		Model:         "runbook:mail",
+		Limits:        Limits{Workers: 4, ModelCalls: 20, ToolCalls: 40, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15},
+		ActionInInbox: true,
+	}
+}
+
+// Services are the names of the listeners, as in flags and settings.
+var Services = []string{"imap", "imaps", "smtp", "smtps", "web"}
+
+// Get returns the value of a service by its name; "off" for one that does not exist.
+func (l Listen) Get(service string) string {
+	if p := l.field(service); p != nil {
+		return *p
+	}
+	return "off"
+}
+
+func (l *Listen) field(service string) *string {
+	switch service {
+	case "imap":
+		return &l.IMAP
+	case "imaps":
+		return &l.IMAPS
+	case "smtp":
+		return &l.SMTP
+	case "smtps":
+		return &l.SMTPS
+	case "web":
+		return &l.Web
+	}
+	return nil
+}
+
+// MaxMessage is the largest message in octets.
+func (l Limits) MaxMessage() int64 { return int64(l.MaxMessageMB) << 20 }
+
+// Expiry is how long a decision stays open.
+func (l Limits) Expiry() time.Duration { return time.Duration(l.ExpiryDays) * 24 * time.Hour }
+
+// MoveWindow is how long a decision by move can be taken back.
+func (l Limits) MoveWindow() time.Duration { return time.Duration(l.MoveWindowSeconds) * time.Second }
+
+// Location is the zone of TimeZone, which has been validated.
+func (s Settings) Location() *time.Location {
+	if s.TimeZone == "" {
+		return time.Local
+	}
+	loc, err := time.LoadLocation(s.TimeZone)
+	if err != nil {
+		return time.Local
+	}
+	return loc
+}
+
+// Problem is one thing wrong with the settings.
+type Problem struct {
+	Where string // "settings.json:4:12", "--imap", "PIZZA_IMAP"
+	Key   string // "listen.imap"; empty for the file as a whole
+	Text  string // what is wrong, and what would be right
+}
+
+func (p Problem) String() string {
+	if p.Key == "" || p.Key == p.Where {
+		return p.Where + ": " + p.Text
+	}
+	return p.Where + ": " + p.Key + ": " + p.Text
+}
+
+// Error is all that is wrong with the settings.
+type Error struct{ Problems []Problem }
+
+func (e *Error) Error() string {
+	if len(e.Problems) == 1 {
+		return e.Problems[0].String()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d problems in the settings:", len(e.Problems))
+	for _, p := range e.Problems {
+		b.WriteString("\n  " + p.String())
+	}
+	return b.String()
+}
+
+// problems collects what is wrong; key is turned into a place by where.
+type problems struct {
+	list  []Problem
+	where func(key string) string
+}
+
+func (p *problems) add(key, format string, args ...any) {
+	p.list = append(p.list, Problem{Where: p.where(key), Key: key, Text: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) err() error {
+	if len(p.list) == 0 {
+		return nil
+	}
+	return &Error{Problems: p.list}
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	providerName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
+	modelName    = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}:[!-~]{1,200}$`)
+	hostName     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+)
+
+// validate notes what is wrong with the values, but for grants, which need the disk.
+func (s Settings) validate(p *problems) {
+	s.validateListen(p)
+	for i, name := range s.Hostnames {
+		if net.ParseIP(name) == nil && !isHost(strings.ToLower(name)) {
+			p.add(fmt.Sprintf("hostnames[%d]", i), "%q is neither a host name nor an IP address", name)
+		}
+	}
+	if !isHost(s.Domain) {
+		p.add("domain", "%q is no domain: use localhost or pizza.localhost", s.Domain)
+	}
+	if !modelName.MatchString(s.Model) {
+		p.add("model", "%q must be provider:id, as in runbook:mail", s.Model)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Providers)) {
+		s.Providers[name].validate(p, name)
+	}
+	s.Limits.validate(p)
+	if _, err := time.LoadLocation(s.TimeZone); err != nil {
+		p.add("time_zone", "%q is no time zone: write one as in Europe/Berlin", s.TimeZone)
+	}
+}
+
+func isHost(s string) bool { return len(s) <= 253 && hostName.MatchString(s) }
+
+func (s Settings) validateListen(p *problems) {
+	taken := map[string]string{}
+	for _, service := range Services {
+		key, value := "listen."+service, s.Listen.Get(service)
+		if value == "off" {
+			continue
+		}
+		host, port, err := SplitListen(value)
+		switch {
+		case err != nil:
+			p.add(key, "%v", err)
+			continue
+		case !isLoopback(host) && !isSecure(service):
+			p.add(key, "%s can be reached from other machines, and %s is not encrypted there: passwords and mail could be read on the way. %s", value, service, secureInstead(service))
+		}
+		at := net.JoinHostPort(host, port)
+		if other := taken[at]; other != "" && port != "0" {
+			p.add(key, "port %s is already that of %s", port, other)
+		}
+		taken[at] = service
+	}
+}
+
+func isSecure(service string) bool { return service == "imaps" || service == "smtps" }
+
+func secureInstead(service string) string {
+	if service == "web" {
+		return "Use a loopback address, and reach it from elsewhere through a TLS proxy or a tunnel"
+	}
+	return fmt.Sprintf("Use a loopback address here, and %ss for other machines", service)
+}
+
+// SplitListen splits "[host:]port". An empty host stands for 127.0.0.1 and ::1.
+func SplitListen(value string) (host, port string, err error) {
+	port = value
+	if strings.Contains(value, ":") {
+		if host, port, err = net.SplitHostPort(value); err != nil {
+			return "", "", fmt.Errorf("%q must be [host:]port, or off", value)
+		}
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", "", fmt.Errorf("%q must be [host:]port, or off: %q is not a port", value, port)
+	}
+	if _, err := netip.ParseAddr(host); host != "" && host != "localhost" && err != nil {
+		return "", "", fmt.Errorf("%q: the host must be an IP address or localhost", value)
+	}
+	return host, port, nil
+}
+
+// isLoopback reports whether only this machine reaches a listener on host.
+func isLoopback(host string) bool {
+	if host == "" || host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func (v Provider) validate(p *problems, name string) {
+	key := "providers." + name
+	if !providerName.MatchString(name) {
+		p.add(key, "a provider's name has lower-case letters, digits and hyphens, at most 32")
+	}
+	if v.BaseURL != "" {
+		if err := v.checkURL(); err != nil {
+			p.add(key+".base_url", "%v", err)
+		}
+	}
+	if v.Key != "" {
+		if err := v.Key.check(); err != nil {
+			p.add(key+".key", "%v", err)
+		}
+	}
+}
+
+// checkURL does not repeat the URL: people paste keys into it.
+func (v Provider) checkURL() error {
+	u, err := url.Parse(v.BaseURL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return errors.New("must be a URL that begins with https:// or http://")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("must have no user, no ? and no #; a secret belongs behind key")
+	case u.Scheme == "http" && v.Key != "" && !isLoopback(u.Hostname()):
+		return errors.New("must be https: over http to another machine the key could be read on the way")
+	}
+	return nil
+}
+
+func (l Limits) validate(p *problems) {
+	for _, r := range []struct {
+		key              string
+		value, low, high int
+	}{
+		{"workers", l.Workers, 1, 256},
+		{"model_calls", l.ModelCalls, 1, 10_000},
+		{"tool_calls", l.ToolCalls, 1, 10_000},
+		{"max_message_mb", l.MaxMessageMB, 1, 1024},
+		{"expiry_days", l.ExpiryDays, 1, 365},
+		{"move_window_seconds", l.MoveWindowSeconds, 0, 3600},
+	} {
+		if r.value < r.low || r.value > r.high {
+			p.add("limits."+r.key, "%d is not between %d and %d", r.value, r.low, r.high)
+		}
+	}
+}
