@@ -10,6 +10,7 @@ var (
 	clockRE     = regexp.MustCompile(`\b[0-2]?\d[:.h][0-5]\d\b`)
 	yearRE      = regexp.MustCompile(`\b(19|20)\d\d\b|[12]\d{3}年|\b\d{1,2}[./-]\d{1,2}[./-](\d\d|\d{4})\b`)
 	weekdayRE   = regexp.MustCompile(`(?i)^(on|am|le|el|il|em|op|den|dnia|on) \p{L}{2,10}\.?,? `)
+	ruleRE      = regexp.MustCompile(`^[-_=* ]{3,}$`)
 	separatorRE = regexp.MustCompile(`^[-_=*]{3,}[ \p{L}\p{M}'’:.]*[-_=*]{2,}:?$|^_{5,}$`)
 	beginFwdRE  = regexp.MustCompile(`(?i)^(begin forwarded message|anfang der weitergeleiteten nachricht|début du message (réexpédié|transféré)|inicio del mensaje reenviado|inizio messaggio inoltrato):?$`)
 	headerRE    = regexp.MustCompile(`^[*\s|]*(\p{L}[\p{L}\p{M} '’.-]{0,24}?)\s?[*]?\s?[:：]\s?[*]?(?:\s*(.*))$`)

@@ -1,6 +1,8 @@
 package mail
 
 import (
+	"fmt"
+	"io"
 	"strings"
 
 	"pizza/internal/mime"
@@ -26,6 +28,47 @@ func Automatic(fields []mime.Field, reversePath string, s *mime.Structure) (reas
 		return ""
 	}
 	return automaticPart(s.Root, 0)
+}
+
+// AutomaticMessage is Automatic for a message that can be read: it also finds a
+// reaction among the parts (RFC 9078), which only their own headers tell. An error is
+// one of r's.
+func AutomaticMessage(r io.ReaderAt, s *mime.Structure, reversePath string) (reason string, err error) {
+	if s == nil || s.Root == nil {
+		return Automatic(nil, reversePath, s), nil
+	}
+	raw, err := mime.RawHeader(r, s.Root)
+	if err != nil {
+		return "", fmt.Errorf("mail: read header: %w", err)
+	}
+	if reason := Automatic(mime.Fields(raw), reversePath, s); reason != "" {
+		return reason, nil
+	}
+	return reactionIn(r, s.Root, new(int))
+}
+
+// maxReactions is how many parts are looked at for a reaction.
+const maxReactions = 20
+
+func reactionIn(r io.ReaderAt, p *mime.Part, seen *int) (string, error) {
+	for _, c := range p.Children {
+		if *seen++; *seen > maxReactions || p.Type != "multipart" {
+			return "", nil
+		}
+		raw, err := mime.RawHeader(r, c)
+		if err != nil {
+			return "", fmt.Errorf("mail: read header: %w", err)
+		}
+		for _, f := range mime.Fields(raw) {
+			if strings.EqualFold(f.Name, "Content-Disposition") && strings.EqualFold(firstToken(strings.TrimSpace(f.Text())), "reaction") {
+				return "a reaction", nil
+			}
+		}
+		if reason, err := reactionIn(r, c, seen); reason != "" || err != nil {
+			return reason, err
+		}
+	}
+	return "", nil
 }
 
 // automaticField judges one header field (RFC 3834 section 5, RFC 2369, RFC 2919 and
@@ -55,6 +98,14 @@ func automaticField(name, value string) string {
 		return "mail of a mailing list (" + name + ")"
 	case "x-failed-recipients":
 		return "a delivery report (" + name + ")"
+	case "content-type":
+		if word == "multipart/report" || word == "message/disposition-notification" || word == "message/delivery-status" {
+			return "a report (" + word + ")"
+		}
+	case "content-disposition":
+		if word == "reaction" {
+			return "a reaction"
+		}
 	case "return-path":
 		if strings.ReplaceAll(value, " ", "") == "<>" {
 			return "sent with an empty return path, as reports are"
@@ -71,7 +122,7 @@ func automaticPart(p *mime.Part, depth int) string {
 		return "a report (multipart/report)"
 	case media == "message/disposition-notification", media == "message/delivery-status":
 		return "a report (" + media + ")"
-	case media == "text/vnd.google.email-reaction+json", p.Disposition == "reaction": // RFC 9078
+	case media == "text/vnd.google.email-reaction+json":
 		return "a reaction"
 	case p.Type != "multipart" || depth > maxDepth:
 		return ""

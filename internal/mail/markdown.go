@@ -60,24 +60,45 @@ func markdownHTML(md string) string {
 	return strings.TrimSpace(modelPolicy.Sanitize(buf.String()))
 }
 
-// tooDeep reports whether a line begins with so many marks of blocks within blocks
-// that rendering would cost more than it is worth.
+// Bounds of what is rendered: past them the library's cost is quadratic.
+const (
+	maxBlocks     = 40   // marks of blocks within blocks that begin a line
+	maxBrackets   = 1000 // in a paragraph
+	maxDelimiters = 5000 // of emphasis, in a paragraph
+)
+
+// tooDeep reports whether rendering would cost more than it is worth.
 func tooDeep(md string) bool {
+	delimiters, brackets := 0, 0
 	for l := range strings.SplitSeq(md, "\n") {
-		marks := 0
-		for _, r := range l {
-			if !strings.ContainsRune(">-+* \t0123456789.)", r) {
-				break
-			}
-			if strings.ContainsRune(">-+*.)", r) {
-				marks++
-			}
+		if strings.TrimSpace(l) == "" {
+			delimiters, brackets = 0, 0
+			continue
 		}
-		if marks > 40 && strings.Trim(l, "-* \t\r") != "" || strings.Count(l, "[") > 400 {
+		delimiters += strings.Count(l, "*") + strings.Count(l, "_") + strings.Count(l, "~")
+		brackets += strings.Count(l, "[")
+		if delimiters > maxDelimiters || brackets > maxBrackets || blockMarks(l) > maxBlocks {
 			return true
 		}
 	}
 	return false
+}
+
+// blockMarks counts the marks of quotes and list items that begin a line.
+func blockMarks(l string) int {
+	if strings.Trim(l, "-*_ \t") == "" {
+		return 0 // a rule
+	}
+	n := 0
+	for _, r := range l {
+		switch {
+		case strings.ContainsRune(">-+*.)", r):
+			n++
+		case r != ' ' && r != '\t' && (r < '0' || r > '9'):
+			return n
+		}
+	}
+	return n
 }
 
 // linkRules applies our rules about links and images to the tree.

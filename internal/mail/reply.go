@@ -127,7 +127,7 @@ func (s *splitter) findRegion() {
 		}
 		if begin, forward, ok := s.headerBlock(i); ok {
 			s.forward = forward
-			s.open(i, begin)
+			s.open(s.rulesAbove(i), begin)
 			return
 		}
 		if n := s.introduction(i); n > 0 {
@@ -146,6 +146,17 @@ func (s *splitter) open(head, body int) {
 		s.lines[i].kind = lineHead
 	}
 	s.region = body
+}
+
+// rulesAbove returns the first of the lines right above line i that are rules or empty,
+// which programs put above a header block.
+func (s *splitter) rulesAbove(i int) int {
+	for j := i - 1; j >= 0 && (s.lines[j].kind == lineBlank || s.lines[j].kind == lineNew && ruleRE.MatchString(s.lines[j].text)); j-- {
+		if s.lines[j].kind == lineNew {
+			i = j
+		}
+	}
+	return i
 }
 
 // beginsParent reports whether the parent's text begins at line i or goes on there.
@@ -336,7 +347,7 @@ func (s *splitter) result() reply {
 		case lineBlank:
 			if len(segments) > 0 {
 				last := &segments[len(segments)-1]
-				last.lines = append(last.lines, l.raw)
+				last.lines = append(last.lines, "")
 			}
 		}
 		if l.kind == lineQuote || l.kind == lineOld || l.kind == lineHead || l.kind == lineBlank && len(old) > 0 {
