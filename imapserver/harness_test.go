@@ -114,6 +114,13 @@ func newHouse(t testing.TB, edit func(*Options)) *house {
 	return h
 }
 
+// with is the house for another test, as a fuzz target is one.
+func (h *house) with(t testing.TB) *house {
+	own := *h
+	own.t = t
+	return &own
+}
+
 func (h *house) listen(serve func(net.Listener) error) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,0 +1,115 @@
+package imapserver
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var plainTag = regexp.MustCompile(`^([A-Za-z0-9]+)( |$)`)
+
+// waits are the commands that read lines of their own, or end the dialogue.
+var waits = regexp.MustCompile(`(?i)idle|authenticate|logout|starttls|login`)
+
+// FuzzSession sends anything to a live session in each state. It must not panic or
+// hang; and where the input is plain lines, each tag gets exactly one tagged reply, in
+// order.
+func FuzzSession(f *testing.F) {
+	for _, s := range []string{
+		"a NOOP\r\nb CAPABILITY\r\n", "a LOGIN me {6+}\r\nsecret\r\nb SELECT INBOX\r\n", "a\r\nb \r\n* x\r\n",
+		"a FETCH 1:* (FLAGS BODY[1.MIME]<0.5> ENVELOPE BODYSTRUCTURE)\r\nb STORE 1 +FLAGS (\\Deleted x)\r\nc EXPUNGE\r\n",
+		"a SEARCH RETURN (SAVE) OR TEXT x NOT 1\r\nb UID COPY $ Trash\r\nc UID FETCH $:1 ALL\r\n",
+		"a APPEND INBOX {3+}\r\nabc\r\nb APPEND INBOX (\\Foo) {3+}\r\nabc\r\nc IDLE\r\nDONE\r\n",
+		"a LIST (SUBSCRIBED) \"\" (% *) RETURN (STATUS (MESSAGES RECENT))\r\nb CREATE a/&AOQ-\r\nc RENAME a b\r\nd DELETE b/&AOQ-\r\n",
+		"a ENABLE UTF8=ACCEPT\r\nb APPEND INBOX UTF8 (~{3+}\r\nabc)\r\nc UID MOVE 1:* Trash\r\nd CLOSE\r\ne STATUS Trash (SIZE)\r\n",
+		"a AUTHENTICATE PLAIN\r\n*\r\nb ID (\"a\" NIL)\r\nc LSUB \"\" %\r\n", "a UID EXPUNGE 1:*,4294967295\r\nb UNSELECT\r\n",
+	} {
+		for state := range byte(4) {
+			f.Add(state, []byte(s))
+		}
+	}
+	h := newHouse(f, func(o *Options) { o.LoginTimeout, o.IdleTimeout, o.ReadTimeout = time.Second, 2*time.Second, time.Second })
+	prefix := []string{"", "l LOGIN me secret\r\n", "l LOGIN me secret\r\ns SELECT INBOX\r\n", "l LOGIN reader secret\r\ns EXAMINE INBOX\r\n"}
+	f.Fuzz(func(t *testing.T, state byte, in []byte) {
+		h := h.with(t)
+		if h.box("INBOX").Exists < 3 {
+			h.deliver("INBOX", []byte(mail))
+		}
+		c, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		setup := prefix[state%4]
+		go func() { // the server may stop reading: what it says is read meanwhile
+			io.WriteString(c, setup)
+			c.Write(in)
+			c.(*net.TCPConn).CloseWrite()
+		}()
+		tags, bye := replies(t, c)
+		if strings.Contains(h.log.String(), "imap: panic") {
+			t.Fatal("panic in the log")
+		}
+		if want, checkable := expectedTags(setup + string(in)); checkable {
+			compareTags(t, want, tags, bye)
+		}
+	})
+}
+
+// replies reads to the end and returns the tags of the tagged replies.
+func replies(t *testing.T, c net.Conn) (tags []string, bye bool) {
+	r := bufio.NewReader(c)
+	w := &wire{t: t, c: c, r: r}
+	for {
+		s, err := w.response()
+		if err != nil {
+			if nerr, isNet := err.(net.Error); isNet && nerr.Timeout() {
+				t.Fatalf("hangs after %q", tags)
+			}
+			return tags, bye
+		}
+		tag, rest, _ := strings.Cut(s, " ")
+		switch {
+		case strings.HasPrefix(s, "* BYE"):
+			bye = true
+		case tag != "*" && tag != "+":
+			if !regexp.MustCompile(`^(OK|NO|BAD) `).MatchString(rest) {
+				t.Fatalf("strange response %q", s)
+			}
+			tags = append(tags, tag)
+		}
+	}
+}
+
+// expectedTags returns the tags of input that is nothing but lines without literals.
+func expectedTags(in string) (tags []string, checkable bool) {
+	body, _ := strings.CutPrefix(in, "l LOGIN ")
+	if waits.MatchString(body) || strings.ContainsAny(in, "{}") || !strings.HasSuffix(in, "\n") || len(in) > maxLine {
+		return nil, false
+	}
+	for line := range bytes.Lines([]byte(in)) {
+		text := string(trimEOL(line))
+		if m := plainTag.FindStringSubmatch(text); m != nil {
+			tags = append(tags, m[1])
+		} else if strings.Trim(text, " ") != "" && !strings.HasPrefix(text, "*") && !strings.HasPrefix(text, " ") {
+			return nil, false // a tag of other characters, perhaps
+		}
+	}
+	return tags, true
+}
+
+func compareTags(t *testing.T, want, got []string, bye bool) {
+	t.Helper()
+	if bye && len(got) < len(want) {
+		want = want[:len(got)]
+	}
+	if strings.Join(want, " ") != strings.Join(got, " ") {
+		t.Fatalf("tagged replies %q, want %q", got, want)
+	}
+}
