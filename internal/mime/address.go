@@ -12,10 +12,11 @@ const maxAddresses = 10_000
 // ParseAddresses reads an address list (RFC 5322 section 3.4) leniently: what can be
 // read is kept and one bad address costs no other. Groups are flattened. An address
 // without "@" has no Host, and a name without an address has neither Local nor Host.
-// "Smith, John <a@b>" with its comma unquoted is one address.
+// "Smith, John <a@b>" with its comma unquoted is one address. At most MaxHeader octets are
+// read.
 func ParseAddresses(value string) []Address {
 	var out []Address
-	for _, it := range parseAddressList(unfold(value)) {
+	for _, it := range parseAddressList(unfold(value[:min(len(value), MaxHeader)])) {
 		if it.kind == mailboxItem {
 			out = append(out, it.address())
 		}
@@ -176,6 +177,7 @@ type addressParser struct {
 	inGroup bool
 	toks    []token // outside of angle brackets
 	angle   []token // inside
+	at      bool    // "@" is among toks
 	hasAddr bool    // angle brackets were seen
 	comment string
 	phrase  string // a name that a comma cut off: "Smith" of "Smith, John <a@b>"
@@ -214,6 +216,7 @@ func parseAddressList(v string) []addressItem {
 			p.end(false) // a second mailbox without a comma before it
 			p.toks = append(p.toks, t)
 		default:
+			p.at = p.at || t.is("@")
 			p.toks = append(p.toks, t)
 		}
 	}
@@ -223,9 +226,14 @@ func parseAddressList(v string) []addressItem {
 
 // colon starts a group, if there is a name before it.
 func (p *addressParser) colon(t token) {
+	plain := token{atomToken, t.text}
+	if p.inGroup || p.hasAddr || p.at {
+		p.toks = append(p.toks, plain)
+		return
+	}
 	name := phraseOf(p.toks)
-	if p.inGroup || name == "" || p.hasAddr || hasAt(p.toks) {
-		p.toks = append(p.toks, token{atomToken, t.text})
+	if name == "" {
+		p.toks = append(p.toks, plain)
 		return
 	}
 	if p.phrase != "" {
@@ -272,7 +280,7 @@ func (p *addressParser) end(comma bool) {
 	switch {
 	case p.hasAddr:
 		p.endBracket(name)
-	case hasAt(p.toks):
+	case p.at:
 		p.flushPhrase()
 		p.endBare()
 	case name == "":
@@ -333,7 +341,7 @@ func (p *addressParser) flushPhrase() {
 
 func (p *addressParser) reset() {
 	p.toks, p.angle = p.toks[:0], p.angle[:0]
-	p.hasAddr, p.comment = false, ""
+	p.at, p.hasAddr, p.comment = false, false, ""
 }
 
 // looksLikeName tells a person's name from the bare name of a local account.

@@ -187,5 +187,14 @@ func (s *scanner) enterBody(off int64) {
 func opaque(n *node) {
 	n.part.Type, n.part.Subtype, n.part.Params = "application", "octet-stream", nil
 	n.wire.params = nil
+	n.wire.encoding = orDefault(n.wire.encoding)
 	n.nested, n.boundary = false, ""
+}
+
+// orDefault gives the encoding of a part without a header.
+func orDefault(encoding []byte) []byte {
+	if len(encoding) == 0 {
+		return []byte(`"7BIT"`)
+	}
+	return encoding
 }
