@@ -36,9 +36,16 @@ func tidyMarkdown(md string) string {
 // breakMailto keeps programs from making a link to ourselves of a model's text.
 func breakMailto(s string) string { return ownMailto.ReplaceAllString(s, "mailto $1") }
 
-// tidyPlain has LF line ends, no blanks at line ends, no empty lines around.
+// tidyPlain has LF line ends, no blanks at line ends, no empty lines around, and no
+// control characters.
 func tidyPlain(s string) string {
-	lines := splitLines(strings.ToValidUTF8(s, "\uFFFD"))
+	s = strings.Map(func(r rune) rune {
+		if control(r) && r != '\r' || r == '\ufeff' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	lines := splitLines(s)
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " \t")
 	}
