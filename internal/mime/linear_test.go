@@ -102,12 +102,11 @@ type base64Message struct{ head string }
 const base64Line = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0\r\n"
 
 func (m base64Message) ReadAt(b []byte, off int64) (int, error) {
-	const l = base64Line
-	for i := range b {
-		if o := off + int64(i); o < int64(len(m.head)) {
-			b[i] = m.head[o]
+	for n := 0; n < len(b); {
+		if o := off + int64(n); o < int64(len(m.head)) {
+			n += copy(b[n:], m.head[o:])
 		} else {
-			b[i] = l[(o-int64(len(m.head)))%int64(len(l))]
+			n += copy(b[n:], base64Line[(o-int64(len(m.head)))%int64(len(base64Line)):])
 		}
 	}
 	return len(b), nil
