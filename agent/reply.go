@@ -67,7 +67,7 @@ func (a *Agent) pizzaAddress() string { return pizzaUser + "@" + a.opt.Domain }
 // cancelReply cancels the live run of a task. The run's own last mail confirms it.
 func (a *Agent) cancelReply(ctx context.Context, in *intake, p *plan, task string) error {
 	p.receipt.Task = task
-	p.add(refPut(in.structure.MessageID, MessageRef{Task: task}))
+	p.add(in.refOps(MessageRef{Task: task})...)
 	run, err := a.findRun(ctx, in.account(), task)
 	if err == nil {
 		var ops []mailbox.Op
@@ -100,7 +100,7 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 		return err
 	}
 	p.receipt.Task = d.Task
-	p.add(refPut(in.structure.MessageID, MessageRef{Task: d.Task, Run: d.Run, Decision: d.ID}))
+	p.add(in.refOps(MessageRef{Task: d.Task, Run: d.Run, Decision: d.ID})...)
 	r, err := mail.Read(in.body, in.body.Size(), in.structure, d.Text)
 	if err != nil {
 		return err

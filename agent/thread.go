@@ -115,8 +115,17 @@ func (a *Agent) taskOps(ctx context.Context, in *intake, p *plan, task string) e
 	}
 	p.msg.Hold = append(p.msg.Hold, runHold(run))
 	p.receipt.Task = th.Task
-	p.add(threadPut(th, version), refPut(mail.MessageID, MessageRef{Task: th.Task}))
+	p.add(threadPut(th, version))
+	p.add(in.refOps(MessageRef{Task: th.Task})...)
 	return nil
+}
+
+// refOps records what the mail belongs to, for those that answer it.
+func (in *intake) refOps(ref MessageRef) []mailbox.Op {
+	if in.structure.MessageID == "" {
+		return nil
+	}
+	return []mailbox.Op{refPut(in.structure.MessageID, ref)}
 }
 
 func (a *Agent) threadFor(ctx context.Context, in *intake, task string) (*Thread, uint64, error) {

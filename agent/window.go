@@ -18,6 +18,7 @@ const (
 	tendLease    = time.Minute     // an entry whose handling failed is tried again after it
 	tendAccounts = 5 * time.Second // how soon a new account is noticed
 	tendBatch    = 32
+	tendPause    = 25 * time.Millisecond // at least so long between two looks: commits come in storms
 )
 
 // dueHandler works one due entry; on success the entry is gone or put anew.
@@ -70,8 +71,13 @@ func (a *Agent) tendAccount(ctx context.Context, account mailbox.AccountID) {
 		}
 		select {
 		case <-ctx.Done():
+			return
 		case <-wake:
 		case <-timer:
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(tendPause):
 		}
 	}
 }
@@ -86,35 +92,46 @@ func (a *Agent) tendOnce(ctx context.Context, account mailbox.AccountID) time.Ti
 		}
 	}
 	for kind, handle := range a.dueHandlers() {
-		for ctx.Err() == nil {
-			n, failed, err := a.tendKind(ctx, account, kind, handle)
-			if failed || err != nil {
-				sooner(a.now().Add(tendLease))
-			}
-			if n < tendBatch || err != nil {
-				break
-			}
-		}
+		sooner(a.tendAll(ctx, account, kind, handle))
+	}
+	return next
+}
+
+// tendAll works all that is due of a kind and returns when the next is. A batch that
+// was not full is the last one: what comes due meanwhile is seen with the next look.
+func (a *Agent) tendAll(ctx context.Context, account mailbox.AccountID, kind string, handle dueHandler) time.Time {
+	retry := false
+	for n := tendBatch; n == tendBatch && ctx.Err() == nil; {
 		at, err := a.store.NextDue(ctx, account, kind)
 		if err != nil {
-			at = a.now().Add(tendLease)
+			retry = true
+			break
 		}
-		sooner(at)
+		if at.IsZero() || at.After(a.now()) {
+			break
+		}
+		var failed bool
+		n, failed = a.tendKind(ctx, account, kind, handle)
+		retry = retry || failed
+	}
+	next, err := a.store.NextDue(ctx, account, kind)
+	if lease := a.now().Add(tendLease); err != nil || retry && (next.IsZero() || next.After(lease)) {
+		next = lease
 	}
 	return next
 }
 
 // tendKind works one batch of a kind.
-func (a *Agent) tendKind(ctx context.Context, account mailbox.AccountID, kind string, handle dueHandler) (n int, failed bool, err error) {
+func (a *Agent) tendKind(ctx context.Context, account mailbox.AccountID, kind string, handle dueHandler) (n int, failed bool) {
 	list, err := a.store.Claim(ctx, account, kind, a.now(), tendLease, tendBatch)
 	if err != nil {
 		if ctx.Err() == nil {
 			a.log.ErrorContext(ctx, "claim due", "kind", kind, "err", err)
 		}
-		return 0, true, err
+		return 0, true
 	}
 	for _, due := range list {
-		if err := guarded(func() error { return handle(ctx, account, due) }); err != nil {
+		if err := patient(func() error { return handle(ctx, account, due) }); err != nil {
 			failed = true
 			if ctx.Err() == nil {
 				a.log.ErrorContext(ctx, "work due", "kind", kind, "key", due.Key, "err", err)
@@ -123,7 +140,17 @@ func (a *Agent) tendKind(ctx context.Context, account mailbox.AccountID, kind st
 		}
 		a.store.Release(account, kind, due.Key)
 	}
-	return len(list), failed, nil
+	return len(list), failed
+}
+
+// patient calls f again when its commit lost against another one.
+func patient(f func() error) error {
+	for range attempts {
+		if err := guarded(f); !isKind(err, mailbox.Conflict) {
+			return err
+		}
+	}
+	return &mailbox.Error{Op: "due", Kind: mailbox.Transient}
 }
 
 // guarded turns a panic into an error: one bad entry stops no other.
@@ -144,8 +171,11 @@ func (a *Agent) expire(ctx context.Context, account mailbox.AccountID, due mailb
 		return a.dropDue(ctx, account, due)
 	case err != nil:
 		return err
-	case d.State == Deciding:
+	case d.State == Deciding: // the end of the window comes first, also when both are past
 		due.At = d.Until.Add(time.Second)
+		if now := a.now(); due.At.Before(now) {
+			due.At = now.Add(time.Second)
+		}
 		return a.commit(ctx, account, mailbox.PutDue{Due: due})
 	case d.State == Open && a.now().Before(d.Expires):
 		due.At = d.Expires
