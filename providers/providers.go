@@ -1,6 +1,7 @@
-// Package providers holds the neutral form of a model call and the registry of
-// model providers. An adapter lives in providers/<name>; the wire formats several
-// of them share live in providers/wire.
+// Package providers holds the neutral form of a model call. An adapter lives in
+// providers/<name>; the wire formats several of them share live in providers/wire;
+// providers/registry turns names into models (adapters import this package, so it
+// cannot); providers/providertest has the doubles for tests.
 //
 // Adapters keep the provider's own content byte for byte beside the neutral form
 // (Message.Raw with its Origin), because reasoning signatures and item ids are
