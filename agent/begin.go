@@ -106,6 +106,7 @@ func (a *Agent) deliver(ctx context.Context, o owner, out mail.Outgoing, ref Mes
 	if err != nil {
 		return nil, err
 	}
+	ref.Message = add.ID
 	return []mailbox.Op{add, refPut(out.MessageID, ref)}, nil
 }
 

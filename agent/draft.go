@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func (d *draft) tx() []mailbox.Op {
 func (d *draft) add(e Event) error {
 	e.At = d.s.a.now()
 	if err := d.st.Apply(e); err != nil {
-		return err
+		return fmt.Errorf("agent: draft: %s", err) // not a *JournalError: the journal itself is well
 	}
 	d.events = append(d.events, e)
 	return nil
@@ -239,7 +240,29 @@ func (d *draft) callModel(ctx context.Context, act Todo) error {
 	if act.Open {
 		return nil
 	}
+	if err := d.join(ctx); err != nil {
+		return err
+	}
 	return d.add(Event{Intent: &EvIntent{N: act.N, Epoch: d.s.a.store.Epoch(d.s.o.Account)}})
+}
+
+// join takes the mails that came meanwhile into the run, when its model can be told
+// of them. The next call sees them after the results.
+func (d *draft) join(ctx context.Context) error {
+	a, account := d.s.a, d.s.o.Account
+	th, version, err := a.thread(ctx, account, d.run.Task)
+	if err != nil || len(th.Queue) == 0 || !a.joins(ctx, d.run.Model) {
+		return err
+	}
+	for _, m := range th.take(true) {
+		if err := d.add(Event{Inbound: &m}); err != nil {
+			return err
+		}
+		d.run.Inputs = append(slices.Clip(d.run.Inputs), m)
+		d.ops = append(d.ops, mailbox.Hold{Message: m.Message, Name: runHold(d.run.ID)})
+	}
+	d.ops = append(d.ops, threadPut(th, version))
+	return nil
 }
 
 // pause ends the worker's part: the run waits, for a person or until a time, and

@@ -70,20 +70,23 @@ func (a *Agent) parentText(ctx context.Context, account mailbox.AccountID, m *ma
 			return d.Text
 		}
 	}
-	if ref.Run != "" {
-		return a.lastText(ctx, account, ref.Run)
-	}
-	return ""
+	return a.sentText(ctx, account, ref)
 }
 
-// lastText is the text that a run ended with.
-func (a *Agent) lastText(ctx context.Context, account mailbox.AccountID, run string) string {
+// sentText is the text of a mail of ours, "" when it is gone.
+func (a *Agent) sentText(ctx context.Context, account mailbox.AccountID, ref MessageRef) string {
 	text := ""
-	_ = a.store.Events(ctx, account, runKey(run), 1, func(_ uint64, b []byte) error {
-		if e, err := decodeEvent(b); err == nil && e.Finished != nil {
-			text = e.Finished.Text
+	_ = a.store.Messages(ctx, account, []mailbox.MessageID{ref.Message}, func(m *mailbox.Message) error {
+		body, err := a.store.OpenMessage(ctx, account, m.ID)
+		if err != nil {
+			return err
 		}
-		return nil
+		defer body.Close()
+		r, err := mail.Read(body, body.Size(), m.Structure, "")
+		if err == nil {
+			text = r.Text
+		}
+		return err
 	})
 	return text
 }

@@ -195,6 +195,9 @@ func (a *Agent) showRun(ctx context.Context, account mailbox.AccountID, r Run) (
 	return run, err
 }
 
+// short is text cut to a line.
+func short(s string) string { return strings.ToValidUTF8(clip(oneLine(s), 200), "") }
+
 // words tells an event to a person.
 func (e Event) words(names map[string]string) string {
 	call := cmp.Or(names[e.callID()], e.callID())
@@ -220,7 +223,7 @@ func (e Event) words(names map[string]string) string {
 	case e.ToolStart != nil:
 		return fmt.Sprintf("%s begins (attempt %d)", call, e.ToolStart.Attempt)
 	case e.ToolEnd != nil:
-		return fmt.Sprintf("%s: %s: %s", call, e.ToolEnd.Status, clip(e.ToolEnd.Content, 200))
+		return fmt.Sprintf("%s: %s: %s", call, e.ToolEnd.Status, short(e.ToolEnd.Content))
 	case e.Cancel != nil:
 		return fmt.Sprintf("cancel requested by %s (%s)", e.Cancel.By.Login, e.Cancel.By.Via)
 	case e.Finished != nil:
@@ -231,9 +234,9 @@ func (e Event) words(names map[string]string) string {
 
 func (e Event) replyWords() string {
 	m := e.Reply.Reply.Message
-	text := clip(oneLine(textOf(m)), 200)
+	text := short(textOf(m))
 	for _, c := range callsOf(m) {
-		text += " " + c.Name + " " + clip(string(c.Args), 200)
+		text += " " + c.Name + " " + short(string(c.Args))
 	}
 	return "model: " + strings.TrimSpace(text)
 }
@@ -242,7 +245,7 @@ func (e Event) decidedWords(call string) string {
 	by := e.Decided.By
 	text := fmt.Sprintf("%s: %s by %s (%s)", call, e.Decided.Verb, by.Login, by.Via)
 	if e.Decided.Text != "" {
-		text += ": " + clip(e.Decided.Text, 200)
+		text += ": " + short(e.Decided.Text)
 	}
 	return text
 }

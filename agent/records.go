@@ -201,7 +201,9 @@ type MessageRef struct {
 	Run      string `json:"run,omitempty"`
 	Decision string `json:"decision,omitempty"`
 	Kind     string `json:"kind,omitempty"` // KindResult...; empty for a person's mail
-	Ours     bool   `json:"ours,omitempty"`
+	// Message is the stored message, of mails of ours that may be answered.
+	Message mailbox.MessageID `json:"message,omitempty"`
+	Ours    bool              `json:"ours,omitempty"`
 }
 
 // originOf is the Origin that a model's raw content is bound to.

@@ -82,20 +82,30 @@ func (d *dispatcher) run(ctx context.Context) {
 	defer d.wg.Wait()
 	wake, stop := d.a.store.Watch(d.account, 0)
 	defer stop()
-	status, stopStatus := d.a.store.Watch(d.account, Running)
-	defer stopStatus()
+	cancels, stopCancels := d.a.store.Watch(d.account, Running)
+	defer stopCancels()
+	decisions, stopDecisions := d.a.store.Watch(d.account, Action)
+	defer stopDecisions()
 	var look <-chan time.Time
+	have := false // a slot
 	for {
-		wait := d.claim(ctx)
+		wait, starved := d.claim(ctx, have)
+		have = false
+		var slots chan<- struct{}
+		if starved {
+			slots = d.a.slots
+		}
 		timer := time.NewTimer(wait)
 		select {
+		case slots <- struct{}{}:
+			have = true
 		case <-wake:
 		case <-d.poke:
 		case <-timer.C:
-		case <-status:
-			if look == nil {
-				look = time.After(watchPause)
-			}
+		case <-cancels:
+			look = soon(look)
+		case <-decisions:
+			look = soon(look)
 		case <-look:
 			look = nil
 			d.a.nudgeAll(d.account)
@@ -107,6 +117,14 @@ func (d *dispatcher) run(ctx context.Context) {
 	}
 }
 
+// soon is look, or a time to look.
+func soon(look <-chan time.Time) <-chan time.Time {
+	if look != nil {
+		return look
+	}
+	return time.After(watchPause)
+}
+
 // again asks the dispatcher to look once more.
 func (d *dispatcher) again() {
 	select {
@@ -115,30 +133,34 @@ func (d *dispatcher) again() {
 	}
 }
 
-// claim starts a worker for each due run, as far as there are workers, and says how
-// long until the next one is due.
-func (d *dispatcher) claim(ctx context.Context) time.Duration {
+// claim starts a worker for each due run, as far as there are workers (have: one is
+// free already), and says how long until the next run is due, and whether a worker is
+// what it lacks.
+func (d *dispatcher) claim(ctx context.Context, have bool) (wait time.Duration, starved bool) {
 	for ctx.Err() == nil {
-		select {
-		case d.a.slots <- struct{}{}:
-		case <-ctx.Done():
-			return lookEvery
+		if !have {
+			select {
+			case d.a.slots <- struct{}{}:
+			default:
+				return lookEvery, true
+			}
 		}
+		have = false
 		due, err := d.a.store.Claim(ctx, d.account, DueRun, d.a.now(), claimLease, 1)
 		if err != nil || len(due) == 0 {
 			<-d.a.slots
 			if err != nil {
 				d.a.logStore(ctx, "claim", err)
-				return time.Second
+				return time.Second, false
 			}
-			return d.untilNext(ctx)
+			return d.untilNext(ctx), false
 		}
 		d.wg.Go(func() {
 			defer func() { <-d.a.slots }()
 			d.work(ctx, due[0].Key)
 		})
 	}
-	return lookEvery
+	return lookEvery, false
 }
 
 func (a *Agent) logStore(ctx context.Context, what string, err error) {
@@ -225,8 +247,8 @@ func (a *Agent) interrupt(run string) {
 	}
 }
 
-// nudgeAll is interrupt for all sessions of an account: a status message was deleted
-// perhaps, which cancels inside a commit.
+// nudgeAll is interrupt for all sessions of an account: a decision was made perhaps, or
+// a status message deleted, which cancels inside a commit.
 func (a *Agent) nudgeAll(account mailbox.AccountID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
