@@ -21,14 +21,29 @@ type body struct {
 	err  error
 }
 
-// beginData starts the message of a DATA command.
-func (g *guard) beginData() *body { return &body{g: g, bol: true} }
+// source is where a message comes from: a body or chunks.
+type source interface {
+	io.Reader
+	// drain reads on to the point where the next command begins, at most limit octets.
+	drain(limit int64)
+	// inStep reports whether that point is reached.
+	inStep() bool
+}
+
+// beginData starts the message of a DATA or BDAT command.
+func (g *guard) beginData() source {
+	if c := g.chunk; c != nil {
+		g.chunk = nil
+		return &chunks{g: g, chunk: *c}
+	}
+	return &body{g: g, bol: true}
+}
 
 // endData lets go-smtp see the end of the message, which it waits for, or the end of
 // the connection.
-func (g *guard) endData(b *body) {
+func (g *guard) endData(src source) {
 	g.grace = false
-	if b.err == io.EOF {
+	if src.inStep() {
 		g.pending = []byte(".\r\n")
 		return
 	}
@@ -44,8 +59,22 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n := copy(p, b.rest)
 	b.rest = b.rest[n:]
+	for n < len(p) && len(b.rest) == 0 && b.err == nil && b.lineWaits() {
+		b.next()
+		m := copy(p[n:], b.rest)
+		b.rest = b.rest[m:]
+		n += m
+	}
 	return n, nil
 }
+
+// lineWaits reports whether a whole line can be had without waiting for the peer.
+func (b *body) lineWaits() bool {
+	waiting, _ := b.g.in.Peek(b.g.in.Buffered()) // no error: they are there
+	return bytes.IndexByte(waiting, '\n') >= 0
+}
+
+func (b *body) inStep() bool { return b.err == io.EOF }
 
 // next takes the next line, or a part of it when it is longer than the buffer.
 func (b *body) next() {
@@ -87,10 +116,11 @@ func (b *body) cut(err error) error {
 	if b.g.grace && errors.Is(err, os.ErrDeadlineExceeded) {
 		return errBareLF
 	}
-	return fmt.Errorf("%w: %s", errCut, reason(err))
+	return cut(err)
 }
 
-// drain reads to the end of the message, at most limit octets.
+func cut(err error) error { return fmt.Errorf("%w: %s", errCut, reason(err)) }
+
 func (b *body) drain(limit int64) {
 	b.rest = nil
 	for n := int64(0); b.err == nil && n <= limit; b.rest = nil {

@@ -23,8 +23,7 @@
 // message must be addresses of the login. Plain-text logins are for loopback peers
 // or TLS.
 //
-// Concurrency: a Server is safe for concurrent use; one goroutine owns a connection
-// (two while BDAT chunks arrive).
+// Concurrency: a Server is safe for concurrent use; one goroutine owns a connection.
 //
 // Of this module the package imports mailbox (its plain types) and internal/mime.
 package smtpgate

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,7 +36,8 @@ const (
 )
 
 // guard is the net.Conn that go-smtp works on. It knows where a command, a SASL
-// response, a chunk and a message end, and hands over no octet beyond. Replies are
+// response and a message end, and hands over no octet beyond; messages themselves go
+// past it, from the guard to the session (see body and chunks). Replies are
 // collected and written when the guard is about to wait for the peer, so that a
 // pipelined group (RFC 2920) and EHLO are answered in one segment.
 //
@@ -53,7 +53,7 @@ type guard struct {
 	verb    string    // of the last command
 	line    string    // the last command, without line end
 	sasl    bool      // the next line answers a SASL challenge
-	chunk   int64     // octets of the BDAT chunk still to come
+	chunk   *chunk    // announced by BDAT and not read yet
 	until   time.Time // deadline of the command line being read; zero: by progress
 	grace   bool      // only StrayTime instead of DataTime
 	junk    int
@@ -65,6 +65,7 @@ type guard struct {
 	out     []byte
 	skip    bool // swallow the first line go-smtp writes: no greeting after STARTTLS
 	command bool // waiting for a command
+	mute    bool // the last word is said
 	moved   bool // the connection belongs to another guard now
 	shaken  bool // the handshake is done
 }
@@ -84,14 +85,11 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// Read hands over the rest of the line, chunk or message end at hand, else the
-// next command line.
+// Read hands over the rest of the line or message end at hand, else the next command
+// line.
 func (g *guard) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
-	}
-	if g.chunk > 0 && len(g.pending) == 0 {
-		return g.readChunk(p)
 	}
 	if len(g.pending) == 0 {
 		if err := g.nextLine(); err != nil {
@@ -100,25 +98,6 @@ func (g *guard) Read(p []byte) (int, error) {
 	}
 	n := copy(p, g.pending)
 	g.pending = g.pending[n:]
-	return n, nil
-}
-
-// readChunk passes on octets of a BDAT chunk. go-smtp takes a clean end of the
-// connection for the end of the chunk, and would accept the message cut: the error
-// must be one of ours.
-func (g *guard) readChunk(p []byte) (int, error) {
-	if g.end != nil {
-		return 0, g.end
-	}
-	if int64(len(p)) > g.chunk {
-		p = p[:g.chunk]
-	}
-	n, err := g.in.Read(p)
-	g.chunk -= int64(n)
-	if err != nil && g.chunk > 0 {
-		g.fail("message cut: " + reason(err))
-		return n, replyFor(errCut).wire()
-	}
 	return n, nil
 }
 
@@ -150,6 +129,10 @@ func (g *guard) nextLine() error {
 		if g.hangUp.Load() {
 			g.end = io.EOF
 			break
+		}
+		if g.chunk != nil { // refused: its octets come all the same
+			g.skipChunk()
+			continue
 		}
 		line, err := g.readLine()
 		if err != nil {
@@ -255,7 +238,10 @@ func (g *guard) admitVerb(line string) bool {
 	case strings.HasPrefix(g.verb, "STARTTLS"):
 		return g.startTLS(line)
 	case strings.HasPrefix(g.verb, "BDAT"):
-		return g.startChunk(line)
+		if !g.announce(line) {
+			return false
+		}
+		g.pending = []byte("DATA\r\n") // see chunks
 	case g.verb == "AUTH":
 		if g.link.attempts.Add(1) > maxAuth {
 			g.reply(421, "4.7.0", "too many logins, closing connection")
@@ -293,29 +279,6 @@ func isText(s string) bool {
 		}
 	}
 	return utf8.ValidString(s)
-}
-
-// startChunk begins a BDAT chunk (RFC 3030). The octets follow whatever the answer
-// will be, so a size that cannot be read leaves nothing to go on with.
-func (g *guard) startChunk(line string) bool {
-	args := strings.Fields(line)
-	size, err := uint64(0), error(nil)
-	if len(args) >= 2 {
-		size, err = strconv.ParseUint(args[1], 10, 32)
-	}
-	last := len(args) == 3 && strings.EqualFold(args[2], "LAST")
-	switch {
-	case !g.link.authed.Load():
-		g.reply(530, "5.7.0", "log in first, closing connection")
-	case g.verb != "BDAT", err != nil, len(args) < 2, len(args) > 3, len(args) == 3 && !last:
-		g.reply(501, "5.5.4", "malformed BDAT, closing connection")
-	default:
-		g.chunk = int64(size)
-		g.pending = []byte("BDAT " + strings.Join(args[1:], " ") + "\r\n")
-		return true
-	}
-	g.fail("bad BDAT")
-	return false
 }
 
 // startTLS answers STARTTLS (RFC 3207) and gives the connection to a new guard and
@@ -400,6 +363,10 @@ func (g *guard) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	if g.skip {
 		g.skip = false
+		g.mu.Unlock()
+		return len(p), nil
+	}
+	if g.mute || g.verb == "BDAT" && bytes.HasPrefix(p, []byte("354 ")) { // nobody said DATA
 		g.mu.Unlock()
 		return len(p), nil
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 // session is what go-smtp calls for one connection, or for its part after STARTTLS.
-// Data runs on a goroutine of its own while BDAT chunks arrive, and Reset and Logout
-// may come meanwhile: Data works on a copy of the transaction.
+// Logout may come from another goroutine while a message is worked on, which is why
+// Data works on a copy of the transaction.
 type session struct {
 	g      *guard
 	ctx    context.Context // of the connection: go-smtp has none to give
@@ -58,7 +58,6 @@ var (
 	errFromSyntax = refuse(501, 1, 7, "malformed sender address")
 	errToSyntax   = refuse(501, 1, 3, "malformed recipient address")
 	errNoMail     = refuse(503, 5, 1, "MAIL first")
-	errAborted    = refuse(451, 3, 2, "message aborted") // by RSET or the connection's end: nobody reads it
 )
 
 // Mail begins a transaction.
@@ -146,35 +145,24 @@ func (s *session) rcpt() error {
 	return nil
 }
 
-// Data takes a message from DATA, or from BDAT chunks through go-smtp's pipe.
-func (s *session) Data(r io.Reader) error {
+// Data takes a message from the guard and not through go-smtp, which counts lines
+// differently (see body) and has no end of a chunk that is safe (see chunks). Whatever
+// happens, the stream is where the next command begins afterwards, or the connection
+// ends.
+func (s *session) Data(io.Reader) error {
+	src := s.g.beginData()
+	defer s.g.endData(src)
 	var receipt mailbox.Receipt
 	wire := s.safely("data", func() error {
 		var err error
-		if _, chunks := r.(*io.PipeReader); chunks {
-			receipt, err = s.submit(r)
-		} else {
-			receipt, err = s.data()
-		}
+		receipt, err = s.submit(src)
 		return err
 	})
 	if wire != nil {
+		src.drain(2 * s.g.srv.opts.MaxSize)
 		return wire
 	}
 	return accepted(receipt).wire() // any reply but go-smtp's own is an error to it
-}
-
-// data takes a message from the guard, not through go-smtp, which counts lines
-// differently (see body). Whatever happens, the stream is at the end of the message
-// afterwards or the connection ends.
-func (s *session) data() (mailbox.Receipt, error) {
-	b := s.g.beginData()
-	defer s.g.endData(b)
-	receipt, err := s.submit(b)
-	if err != nil {
-		b.drain(2 * s.g.srv.opts.MaxSize)
-	}
-	return receipt, err
 }
 
 // submit checks and stages a message while it arrives, and hands it over.
@@ -204,11 +192,8 @@ func (s *session) submit(r io.Reader) (mailbox.Receipt, error) {
 
 // firstFault prefers the fault of the message to what the stager made of it.
 func firstFault(in *checked, err error) error {
-	switch {
-	case in.err == nil || in.err == io.EOF:
+	if in.err == nil || in.err == io.EOF {
 		return err
-	case errors.Is(in.err, smtp.ErrDataReset):
-		return errAborted
 	}
 	return in.err
 }
