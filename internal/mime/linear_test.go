@@ -3,7 +3,6 @@
 package mime
 
 import (
-	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -50,19 +49,6 @@ var big = map[string]func() string{
 	"5 MB without newline": func() string { return "A: b\r\n\r\n" + strings.Repeat("x", 5<<20) },
 }
 
-func nested(n int) string {
-	var b strings.Builder
-	b.WriteString("Subject: deep\r\n")
-	for i := range n {
-		fmt.Fprintf(&b, "Content-Type: multipart/mixed; boundary=b%d\r\n\r\n--b%d\r\n", i, i)
-	}
-	return b.String()
-}
-
-func flat(n int) string {
-	return "Content-Type: multipart/mixed; boundary=b\r\n\r\n" + strings.Repeat("--b\r\n\r\nx\r\n", n) + "--b--\r\n"
-}
-
 // budget is processor time far above what the inputs need (milliseconds), and far below
 // what anything quadratic in them would take.
 const budget = 2 * time.Second
@@ -98,8 +84,6 @@ func TestTimeIsLinear(t *testing.T) {
 
 // base64Message is a message of one large part that exists only while it is read.
 type base64Message struct{ head string }
-
-const base64Line = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0\r\n"
 
 func (m base64Message) ReadAt(b []byte, off int64) (int, error) {
 	for n := 0; n < len(b); {

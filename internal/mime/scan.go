@@ -207,9 +207,16 @@ func (s *scanner) push(typ, sub string, off int64) {
 func (s *scanner) closeFrames(i int, end, next int64) {
 	for k := len(s.stack) - 1; k >= i; k-- {
 		s.forget(k)
+	}
+	limit := next
+	for k := i; k < len(s.stack); k++ {
 		f := &s.stack[k]
 		p := f.n.part
-		p.Body.End = max(end, p.Body.Start)
+		// The line end of the delimiter may be the empty line of a header in here.
+		p.Header = Range{min(p.Header.Start, limit), min(p.Header.End, limit)}
+		p.Body.Start = p.Header.End
+		p.Body.End = max(min(end, limit), p.Body.Start)
+		limit = p.Body.End
 		p.Lines = s.lines(f, next)
 		if p.Type == "multipart" && len(f.n.kids) == 0 {
 			p.Type, p.Subtype, p.Params = "text", "plain", nil
