@@ -15,6 +15,8 @@ func FuzzSession(f *testing.F) {
 	f.Add(0, "EHLO x\r\nAUTH PLAIN\r\n")
 	f.Add(1, "MAIL FROM:<me@localhost>\r\nRCPT TO:<a>\r\nBDAT 3\r\nabc")
 	f.Add(2, "BDAT 3 LAST\r\nabcRSET\r\nBDAT 0 LAST\r\n")
+	f.Add(2, "BDAT 18\r\nFrom: me@localhostRSET\r\nBDAT 1\r\nxQUIT\r\n")
+	f.Add(2, "BDAT 22 LAST\r\nFrom: me@localhost\r\n\r\nNOOP\r\nBDAT 5")
 	f.Add(3, "From: me@localhost\r\n\r\n.\r\nNOOP\r\n")
 	f.Add(3, "From: me@localhost\n\n.\n")
 	f.Add(4, "bWU=\r\nSTARTTLS\r\n")

@@ -1,6 +1,8 @@
 package smtpgate
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -37,14 +39,14 @@ func TestDataTimeoutEndsTheConnection(t *testing.T) {
 // all of DATA.
 func TestSlowUploadSucceeds(t *testing.T) {
 	t.Parallel()
-	const idle = 150 * time.Millisecond
+	const idle = 500 * time.Millisecond
 	h := start(t, func(o *Options) { o.DataTime = idle })
 	p := h.dial().login().begin()
 	p.do("DATA", "354 ")
 	p.send(okHeader)
-	tick := time.NewTicker(idle / 5)
+	tick := time.NewTicker(idle / 10)
 	defer tick.Stop()
-	for range 15 { // three times the idle limit
+	for range 14 { // more than the idle limit in all
 		<-tick.C
 		p.send("x")
 	}
@@ -337,7 +339,7 @@ func TestIdleTimeouts(t *testing.T) {
 	})
 	t.Run("after login", func(t *testing.T) {
 		t.Parallel()
-		h := start(t, func(o *Options) { o.CommandTime = 100 * time.Millisecond })
+		h := start(t, func(o *Options) { o.CommandTime = 500 * time.Millisecond })
 		p := h.dial().login()
 		p.want("421 4.4.2 ")
 		p.gone()
@@ -492,5 +494,18 @@ with smtplib.SMTP(sys.argv[1], int(sys.argv[2])) as s:
 	}
 	if got := h.wantMails(1)[0].text; !strings.Contains(got, "first\r\n.\r\n..\r\nlast") {
 		t.Errorf("stored:\n%s", got)
+	}
+}
+
+// What arrives is checked and copied line by line, not octet by octet.
+func BenchmarkBody(b *testing.B) {
+	message := []byte(strings.Repeat("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd\r\n", 1<<14) + ".\r\n")
+	b.SetBytes(int64(len(message)))
+	for b.Loop() {
+		g := &guard{in: bufio.NewReaderSize(bytes.NewReader(message), maxLine)}
+		n, err := io.Copy(io.Discard, &checked{src: g.beginData(), limit: 1 << 30})
+		if err != nil || n != int64(len(message)-3) {
+			b.Fatal(n, err)
+		}
 	}
 }
