@@ -117,7 +117,7 @@ func kindOf(err error) mailbox.Kind {
 		return mailbox.Full
 	case runtime.GOOS == "windows" && errors.Is(err, syscall.Errno(112)): // ERROR_DISK_FULL
 		return mailbox.Full
-	case errors.Is(err, bolterr.ErrDatabaseNotOpen):
+	case errors.Is(err, bolterr.ErrDatabaseNotOpen), errors.Is(err, bolterr.ErrTimeout):
 		return mailbox.Transient
 	default:
 		return mailbox.Internal

@@ -180,7 +180,7 @@ func (t *txn) copyOne(to mailbox.MailboxID, m *message, share bool) (imap.UID, e
 	copied := *m
 	copied.id, copied.tag, copied.spots, copied.holds = mailbox.MessageID(t.a.lastMessage.Add(1)), "", nil, nil
 	t.cnt.message = max(t.cnt.message, uint64(copied.id))
-	if _, _, err := t.ref(mailbox.Blob{ID: m.blob.String()}); err != nil {
+	if _, err := t.again(m.blob); err != nil {
 		return 0, err
 	}
 	uid, err := t.enter(&copied, to, false)

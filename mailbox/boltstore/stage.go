@@ -145,11 +145,10 @@ func (s *stage) putFile(head *bytes.Buffer, src *source) (_ mailbox.Blob, err er
 // place gives a finished temporary file its name and registers it.
 func (s *stage) place(temp string, id sum, size int64) error {
 	to := s.path(id)
-	if err := os.Mkdir(filepath.Dir(to), 0o700); err == nil {
-		if err := syncDir(s.dir); err != nil {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(filepath.Dir(to), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := syncDir(s.dir); err != nil { // also when another made it: they may not have come so far yet
 		return err
 	}
 	if err := s.rename(temp, to, id, size); err != nil {
@@ -212,8 +211,12 @@ func (s *stage) unpin(id sum, used bool) {
 	if used {
 		b.times--
 	}
-	if b.times <= 0 && b.pins == 0 {
-		s.drop(id, b)
+	if b.times > 0 || b.pins > 0 {
+		return
+	}
+	s.drop(id, b)
+	if b.data == nil && b.size <= smallBlob { // its bytes are in the bbolt file now
+		_ = os.Remove(s.path(id)) // else swept at the next start
 	}
 }
 

@@ -335,27 +335,33 @@ func (t *txn) ref(b mailbox.Blob) (sum, blobRow, error) {
 	if !ok {
 		return id, blobRow{}, fail("commit", mailbox.Invalid, b.ID, "not a blob")
 	}
-	var row blobRow
-	if v := t.get(bktBlob, id[:]); v != nil {
-		var err error
-		if row, err = decodeBlob(v); err != nil {
-			return id, row, err
-		}
-		t.pin(id)
-	} else {
-		data, size, ok := t.pin(id)
-		if !ok {
-			return id, row, fail("commit", mailbox.Transient, b.ID, "the staged bytes are gone; hand them in again")
-		}
-		t.cnt.body++
-		row = blobRow{number: t.cnt.body, size: size, inline: size <= smallBlob}
-		if err := t.store(id, row, data); err != nil {
-			return id, row, err
-		}
+	data, size, waits := t.pin(id)
+	row, err := t.again(id)
+	if err != nil || row.refs > 0 {
+		return id, row, err
+	}
+	if !waits {
+		return id, row, fail("commit", mailbox.Transient, b.ID, "the staged bytes are gone; hand them in again")
+	}
+	t.cnt.body++
+	row = blobRow{number: t.cnt.body, refs: 1, size: size, inline: size <= smallBlob}
+	t.put(bktBlob, id[:], encodeBlob(row))
+	return id, row, t.sticky(t.store(id, row, data))
+}
+
+// again takes a further reference to a stored blob; refs is 0 when there is none.
+func (t *txn) again(id sum) (blobRow, error) {
+	v := t.get(bktBlob, id[:])
+	if v == nil {
+		return blobRow{}, nil
+	}
+	row, err := decodeBlob(v)
+	if err != nil {
+		return row, fmt.Errorf("blob %s: %w", id, err)
 	}
 	row.refs++
 	t.put(bktBlob, id[:], encodeBlob(row))
-	return id, row, t.err
+	return row, t.err
 }
 
 // pin keeps a staged blob for the time of the commit, once a Tx.
