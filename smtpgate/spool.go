@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -39,6 +40,7 @@ func spool(r io.Reader, sum hash.Hash) (*spooled, error) {
 	if err != nil {
 		return nil, diskError(err)
 	}
+	os.Remove(file.Name()) // at once where an open file allows it: a crash leaves no mail behind
 	s := &spooled{Reader: file, file: file}
 	if _, err := io.Copy(file, io.MultiReader(&mem, r)); err != nil {
 		s.Close()
@@ -51,12 +53,16 @@ func spool(r io.Reader, sum hash.Hash) (*spooled, error) {
 	return s, nil
 }
 
-// Close removes the file.
+// Close removes the file where it is still there.
 func (s *spooled) Close() error {
 	if s.file == nil {
 		return nil
 	}
-	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+	err := s.file.Close()
+	if gone := os.Remove(s.file.Name()); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }
 
 func diskError(err error) error {
