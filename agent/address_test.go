@@ -72,3 +72,21 @@ func TestEditDistance(t *testing.T) {
 		}
 	}
 }
+
+// Whatever stands in RCPT TO, the answer is one short line of ASCII.
+func FuzzNoSuchAddress(f *testing.F) {
+	for _, s := range []string{"", "@", "<>", "x@", "@localhost", "pizza+a.@localhost", "\"a b\"@localhost", "\xff\x00@localhost", strings.Repeat("a", 5000)} {
+		f.Add(s)
+	}
+	a := &Agent{opt: Options{Accounts: people{{ID: "a1", Login: "me"}}, Domain: "localhost"}}
+	f.Fuzz(func(t *testing.T, addr string) {
+		user, domain := splitAddress(addr)
+		if a.ourDomain(domain) && user == pizzaUser {
+			return
+		}
+		text := textOfError(a.noSuchAddress(t.Context(), user))
+		if len(text) > 400 || strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e }) {
+			t.Errorf("%q: %q", addr, text)
+		}
+	})
+}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -160,64 +159,6 @@ func (r *review) add(op mailbox.AddMessage) error {
 		r.sentCopy(op)
 	}
 	return nil
-}
-
-// sentCopy is a program's own copy of a mail it has sent, or is about to: the one
-// that the server filed goes, if nobody touched it.
-func (r *review) sentCopy(op mailbox.AddMessage) {
-	if op.Structure == nil || op.Structure.MessageID == "" {
-		return
-	}
-	key := sentKey(op.Structure.MessageID)
-	rec, found := r.view.Record(key)
-	var c sentCopy
-	if found && json.Unmarshal(rec.Value, &c) == nil && c.Ours && r.untouched(c) {
-		r.after = append(r.after, mailbox.RemoveEntry{Message: c.Message, Mailbox: Sent, IfPresent: true})
-	}
-	r.after = append(r.after, sentCopy{Message: op.ID}.put(key, rec.Version))
-}
-
-// untouched reports whether our copy lies in Sent as we put it there.
-func (r *review) untouched(c sentCopy) bool {
-	if c.Touched {
-		return false
-	}
-	for _, p := range r.view.Places(c.Message) {
-		if p.Mailbox == Sent {
-			return !p.Entry.Deleted
-		}
-	}
-	return false
-}
-
-// touchSent notes that the person changed flags of a copy that we filed: from now on
-// it is theirs.
-func (r *review) touchSent(op mailbox.StoreFlags, it mailbox.ActItem) {
-	if it.MessageID == "" || !changesFlags(op, it.Flags) {
-		return
-	}
-	key := sentKey(it.MessageID)
-	rec, found := r.view.Record(key)
-	var c sentCopy
-	if !found || json.Unmarshal(rec.Value, &c) != nil || c.Message != it.Message || !c.Ours || c.Touched {
-		return
-	}
-	c.Touched = true
-	r.after = append(r.after, c.put(key, rec.Version))
-}
-
-// changesFlags reports whether op changes flags other than \Deleted, which belongs to
-// the entry.
-func changesFlags(op mailbox.StoreFlags, have []imap.Flag) bool {
-	holds := func(list []imap.Flag, f imap.Flag) bool {
-		return slices.ContainsFunc(list, func(o imap.Flag) bool { return strings.EqualFold(string(o), string(f)) })
-	}
-	for _, f := range op.Flags {
-		if !strings.EqualFold(string(f), string(imap.FlagDeleted)) && holds(have, f) == (op.Op == imap.StoreFlagsDel) {
-			return true
-		}
-	}
-	return op.Op == imap.StoreFlagsSet && slices.ContainsFunc(have, func(f imap.Flag) bool { return !holds(op.Flags, f) })
 }
 
 // decision gives the decision that a message belongs to, nil if none.
@@ -432,16 +373,3 @@ func boxVerb(box mailbox.MailboxID) string {
 
 // isActionBox reports whether box is Action or one of the two below.
 func isActionBox(box mailbox.MailboxID) bool { return box == Action || box == Approve || box == Reject }
-
-// sentCopy says which message is the copy in Sent of a mail with a Message-ID.
-type sentCopy struct {
-	Message mailbox.MessageID `json:"message"`
-	Ours    bool              `json:"ours,omitempty"`    // filed by Submit, not by a program
-	Touched bool              `json:"touched,omitempty"` // the person changed its flags since
-}
-
-func sentKey(messageID string) string { return "sent/" + hash16(messageID) }
-
-func (c sentCopy) put(key string, version uint64) mailbox.PutRecord {
-	return mailbox.PutRecord{Key: key, Version: version, Value: mustJSON(c)}
-}
