@@ -69,7 +69,7 @@ func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
 		d.say("It was begun on " + when(u.Started) + ". It will not be repeated by itself.")
 	}
 	attachArgs = d.arguments(u.Tool, u.Args, u.Nonce)
-	d.say(expiry(u.Expires) + " Without an answer the task ends there.")
+	d.say(expiry(u.Expires) + " Without an answer it is not repeated.")
 	d.list("Please look, then reply to this mail. The first line must be one word:",
 		"Write the word happened if it was done; the task goes on.",
 		"Write the word repeat and it is done now, once more.",
@@ -164,11 +164,11 @@ func (d *document) links(head, address, subject string, verbs ...string) {
 	d.html.WriteString("<p>" + html.EscapeString(head) + "</p>\n<p>")
 	for i, v := range verbs {
 		link := MailtoLink(address, subject, v)
-		d.plain.WriteString("  To " + v + ": <" + link + ">\n")
+		d.plain.WriteString("  Reply " + v + ": <" + link + ">\n")
 		if i > 0 {
 			d.html.WriteString(" · ")
 		}
-		d.html.WriteString(`<a href="` + html.EscapeString(link) + `">` + v + `</a>`)
+		d.html.WriteString(`<a href="` + html.EscapeString(link) + `">Reply ` + v + `</a>`)
 	}
 	d.html.WriteString("</p>\n")
 }

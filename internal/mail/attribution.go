@@ -100,7 +100,7 @@ kimden,gönderildi,gönderme tarihi,kime,konu,tarih,от,от кого,отпр�
 // it. A line of dashes, with or without words, may stand above.
 func (s *splitter) headerBlock(i int) (begin int, forward, ok bool) {
 	j, separated := i, false
-	if t := s.lines[i].text; separatorRE.MatchString(t) || beginFwdRE.MatchString(t) {
+	if t := s.lines[i].text; separates(t) {
 		separated = true
 		forward = strings.IndexFunc(strings.Trim(t, "-_=* "), func(r rune) bool { return r >= 'A' }) >= 0 && !original(t)
 		j = s.next(i + 1)
@@ -130,6 +130,15 @@ func (s *splitter) headerBlock(i int) (begin int, forward, ok bool) {
 		ok = after < len(s.lines) && s.lines[after].end >= 0
 	}
 	return j, forward, ok
+}
+
+// separates reports whether t is a line of dashes or words that stands above a header
+// block.
+func separates(t string) bool {
+	if len(t) > 100 {
+		return false
+	}
+	return strings.ContainsRune("-_=*", rune(t[0])) && separatorRE.MatchString(t) || len(t) < 60 && beginFwdRE.MatchString(t)
 }
 
 // original reports whether a line of dashes speaks of the original mail, as above a

@@ -308,3 +308,43 @@ func (p *blockParser) value(i int) (string, error) {
 	quoted, _ := json.Marshal(text) // a string always encodes
 	return string(quoted), nil
 }
+
+// EditedOutsideMarks looks for arguments that a reply quotes with another value though
+// the block's marks are gone: such a reply was edited, and must not pass for a plain
+// approval. block is what was sent, text the whole text of the reply.
+func EditedOutsideMarks(block, text string) (diff string, changed bool) {
+	sent := map[string][]string{}
+	for _, l := range blockLines(block) {
+		if key, value, ok := cutKey(l); ok {
+			sent[strings.ToLower(key)] = append(sent[strings.ToLower(key)], squash(value))
+		}
+	}
+	var out []string
+	for _, raw := range splitLines(visible(text)) {
+		l, depth := unquote(raw)
+		if depth == 0 || l == "" || len(out) >= maxDiff {
+			continue
+		}
+		key, value, ok := cutKey(l)
+		values := sent[strings.ToLower(key)]
+		if !ok || len(values) == 0 || beginsOne(values, squash(value)) {
+			continue
+		}
+		out = append(out, "- "+key+": "+clip(values[0], 300), "+ "+clip(l, 300))
+	}
+	return strings.Join(out, "\n"), len(out) > 0
+}
+
+// squash makes values comparable whatever the blanks and quotation marks.
+func squash(s string) string { return strings.Join(strings.Fields(straight(s)), " ") }
+
+// beginsOne reports whether value is one of values, or the beginning of one that a
+// program wrapped at a blank.
+func beginsOne(values []string, value string) bool {
+	for _, v := range values {
+		if rest, ok := strings.CutPrefix(v, value); ok && (rest == "" || value == "" || rest[0] == ' ') {
+			return true
+		}
+	}
+	return false
+}
