@@ -275,7 +275,7 @@ func (r *fetchRun) mark(spans []span) error {
 	})
 	if err != nil {
 		var me *mailbox.Error
-		if errors.As(err, &me) && me.Kind == mailbox.Refused { // it can be read all the same
+		if errors.As(err, &me) && (me.Kind == mailbox.Refused || me.Kind == mailbox.Denied) { // it can be read all the same
 			clear(r.marked)
 			return nil
 		}

@@ -17,8 +17,12 @@ import (
 	"pizza/mailbox"
 )
 
-// maxBad is how many commands in a row may be BAD.
-const maxBad = 20
+const (
+	// maxBad is how many commands in a row may be BAD.
+	maxBad = 20
+	// maxBeforeLogin is how many commands a client has to log in.
+	maxBeforeLogin = 100
+)
 
 // conn is one connection. Its goroutine owns all fields; stop and cut may be called
 // by others.
@@ -74,7 +78,11 @@ func newConn(s *Server, raw net.Conn, implicit *tls.Config) *conn {
 // attach makes the connection speak through nc.
 func (c *conn) attach(nc net.Conn) {
 	c.net = nc
-	c.out = &writer{w: nc}
+	var sent int64
+	if c.out != nil {
+		sent = c.out.sent
+	}
+	c.out = &writer{w: nc, sent: sent}
 	c.in = bufio.NewReaderSize(flushing{c}, 4096)
 	c.rd = &reader{in: c.in, proceed: func() { c.out.str("+ OK\r\n") }}
 }
@@ -328,8 +336,11 @@ func oneLine(s string) string {
 	return s
 }
 
-// count ends a connection that sends nothing but nonsense.
+// count ends a connection that sends nothing but nonsense, or never logs in.
 func (c *conn) count(r reply) {
+	if c.state == notAuthenticated && c.commands >= maxBeforeLogin {
+		c.end("Too many commands without a login")
+	}
 	if r.kind != bad {
 		c.bads = 0
 		return

@@ -69,10 +69,10 @@ func TestFetchLabels(t *testing.T) {
 		"BODY[]":            "BODY[]",
 		"body.peek[header]": "BODY[HEADER]",
 		"BODY.PEEK[HEADER.FIELDS (From To X-Strange)]<0.10>": "BODY[HEADER.FIELDS (From To X-Strange)]<0>",
-		"BODY[1.2.mime]": "BODY[1.2.MIME]",
+		"BODY[1.2.mime]":                                 "BODY[1.2.MIME]",
 		"BODY.PEEK[3.HEADER.FIELDS.NOT (date)]":          "BODY[3.HEADER.FIELDS.NOT (date)]",
 		"BODY[HEADER.FIELDS ({4}\r\nFrom \"To\")]<5.99>": `BODY[HEADER.FIELDS ("From" "To")]<5>`,
-		"RFC822.PEEK": "RFC822",
+		"RFC822.PEEK":                                    "RFC822",
 	} {
 		p := parser{b: []byte(in)}
 		f := p.fetching(seqNumbers)

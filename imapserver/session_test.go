@@ -259,6 +259,28 @@ func TestTooManyConnections(t *testing.T) {
 	first.must("NOOP")
 }
 
+func TestEndsNonsense(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	for name, command := range map[string]string{
+		"bad commands": "NONSENSE",
+		"no login":     "NOOP",
+	} {
+		w := h.dial("a")
+		for range 200 {
+			if w.do("%s", command); len(w.errs) > 0 {
+				break
+			}
+		}
+		if len(w.errs) == 0 {
+			t.Errorf("%s: the connection goes on", name)
+		}
+		if w.n != maxBad+1 && w.n != maxBeforeLogin+1 {
+			t.Errorf("%s: ended after %d commands", name, w.n)
+		}
+	}
+}
+
 // panicking is a store that fails in the worst way.
 type panicking struct{ mailbox.Store }
 
