@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,6 +74,7 @@ type servers struct {
 
 	sockets map[string]listeners // by service: imap, imaps, smtp, smtps, web
 	unix    net.Listener
+	ready   atomic.Bool
 	busy    sync.WaitGroup
 	failed  chan error
 }
@@ -132,6 +134,7 @@ func (s *servers) run(ctx context.Context, w io.Writer) error {
 	if err := e.write(s.app.root); err != nil {
 		return errors.Join(err, s.shutdown(stopWork))
 	}
+	s.ready.Store(true)
 	if err := s.app.printSetup(w, e); err != nil {
 		s.app.log.Warn("print the set-up", "err", err)
 	}
@@ -175,6 +178,7 @@ func (s *servers) start(name string, serve func() error) {
 
 // shutdown stops accepting, drains with a deadline, and waits for all to end.
 func (s *servers) shutdown(stopWork context.CancelFunc) error {
+	s.ready.Store(false)
 	s.app.log.Info("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()

@@ -65,8 +65,28 @@ func hostPort(addr string) (host, port string) {
 	return host, port
 }
 
+// webOptions is what the web page shows.
 func (s *servers) webOptions() web.Options {
 	a := s.app
 	e := s.endpoints()
-	return web.Options{Log: a.log.With("server", "web"), Info: func() web.ConnectInfo { return a.connectInfo(e) }}
+	port := func(addr string) string {
+		_, p := hostPort(addr)
+		return p
+	}
+	info := web.ConnectInfo{
+		User: e.User, Domain: e.Domain, Host: "localhost",
+		IMAP: port(e.IMAP), IMAPS: port(e.IMAPS), SMTP: port(e.SMTP), SMTPS: port(e.SMTPS),
+		CAPath: a.ca.CertPath(), Fingerprint: a.ca.Fingerprint(),
+	}
+	return web.Options{
+		Log: a.log.With("server", "web"), Hostnames: a.settings.Hostnames, Ready: s.ready.Load, Metrics: a.metrics,
+		Info: func() web.ConnectInfo { return info },
+	}
+}
+
+// metrics are the numbers of GET /metrics beside the web server's own.
+func (a *app) metrics() []web.Metric {
+	return []web.Metric{
+		{Name: "pizza_store_commits_total", Help: "Groups of transactions that the store has synced since the start.", Counter: true, Value: float64(a.store.Commits())},
+	}
 }

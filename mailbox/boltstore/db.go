@@ -1,8 +1,10 @@
 package boltstore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -75,34 +77,77 @@ func bucketsOf(tx *bolt.Tx) (bs buckets, err error) {
 // lockTimeout is how long to wait for another process that may just be ending.
 const lockTimeout = 200 * time.Millisecond
 
-// openBolt opens a bbolt file. A damaged one is an error with advice, whatever
-// bbolt does with it: it scans the whole tree for free pages here and panics, or
-// faults, on what it does not know.
-func openBolt(path string) (db *bolt.DB, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			db, err = nil, damaged(path, fmt.Errorf("%v", r))
-		}
-	}()
+// openBolt opens a bbolt file. A damaged one is an error with advice.
+func openBolt(path string) (*bolt.DB, error) {
 	opts := *bolt.DefaultOptions
 	opts.Timeout = lockTimeout
 	opts.NoFreelistSync = true
 	opts.FreelistType = bolt.FreelistMapType
 	opts.NoStatistics = true
+	if err := inspect(path, opts); err != nil {
+		return nil, err
+	}
 	if runtime.GOOS != "windows" && strconv.IntSize == 64 {
 		// A reader that is open while the file outgrows the mapping stops every writer.
 		opts.InitialMmapSize = 1 << 30
 	}
-	db, err = bolt.Open(path, 0o600, &opts)
-	switch {
-	case err == nil:
-		return db, os.Chmod(path, 0o600)
-	case errors.Is(err, bolterr.ErrInvalid), errors.Is(err, bolterr.ErrChecksum), errors.Is(err, bolterr.ErrVersionMismatch), errors.Is(err, bolterr.ErrInvalidMapping):
-		return nil, damaged(path, err)
-	default:
-		return nil, err
+	db, err := bolt.Open(path, 0o600, &opts)
+	if err != nil {
+		return nil, judge(path, err)
 	}
+	return db, private(path, 0o600)
+}
+
+// inspect walks all pages of an existing file before it is opened for writing.
+// There bbolt looks for free pages on goroutines of its own, whose panics nobody
+// can recover; here everything it does not like is an error.
+func inspect(path string, opts bolt.Options) (err error) {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil // new
+	}
+	var db *bolt.DB
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damaged(path, fmt.Errorf("%v", r))
+		}
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	opts.ReadOnly = true
+	if db, err = bolt.Open(path, 0o600, &opts); err != nil {
+		return judge(path, err)
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return ascending(b) })
+	})
+	if err != nil {
+		return damaged(path, err)
+	}
+	return nil
+}
+
+func ascending(b *bolt.Bucket) error {
+	var last []byte
+	c := b.Cursor()
+	for k, _ := c.First(); k != nil; k, _ = c.Next() {
+		if last != nil && bytes.Compare(last, k) >= 0 {
+			return fmt.Errorf("keys out of order: % x after % x", k[:min(len(k), 16)], last[:min(len(last), 16)])
+		}
+		last = k
+	}
+	return nil
+}
+
+// judge tells damage from other reasons why a file does not open.
+func judge(path string, err error) error {
+	for _, bad := range []error{bolterr.ErrInvalid, bolterr.ErrChecksum, bolterr.ErrVersionMismatch, bolterr.ErrInvalidMapping, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, bad) {
+			return damaged(path, err)
+		}
+	}
+	return err
 }
 
 func damaged(path string, err error) error {

@@ -34,12 +34,13 @@ type Options struct {
 
 // Store is all accounts below a data root. It is safe for concurrent use.
 type Store struct {
-	root   string
-	log    *slog.Logger
-	now    func() time.Time
-	hook   func(point string) error
-	guards atomic.Pointer[mailbox.Guard]
-	logins *Accounts
+	root    string
+	log     *slog.Logger
+	now     func() time.Time
+	hook    func(point string) error
+	guards  atomic.Pointer[mailbox.Guard]
+	logins  *Accounts
+	commits atomic.Uint64 // groups synced
 
 	mu     sync.RWMutex // guards what follows
 	open   map[mailbox.AccountID]*account
@@ -106,6 +107,9 @@ func (s *Store) inUse() error {
 
 // SetGuard sets the guard. Set it before the first Commit of a person.
 func (s *Store) SetGuard(g mailbox.Guard) { s.guards.Store(&g) }
+
+// Commits is how many groups of transactions were synced since Open.
+func (s *Store) Commits() uint64 { return s.commits.Load() }
 
 func (s *Store) guard() mailbox.Guard { return *s.guards.Load() }
 

@@ -128,6 +128,7 @@ func (a *account) commit(reqs []*request) {
 		return
 	}
 	freed := a.transact(reqs)
+	a.store.commits.Add(1)
 	for _, r := range reqs {
 		close(r.done)
 	}
