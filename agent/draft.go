@@ -243,13 +243,13 @@ func (d *draft) callModel(ctx context.Context, act Todo) error {
 	if err := d.join(ctx); err != nil {
 		return err
 	}
-	return d.add(Event{Intent: &EvIntent{N: act.N, Epoch: d.s.a.store.Epoch(d.s.o.Account)}})
+	return d.add(Event{Intent: &EvIntent{N: act.N, Epoch: d.s.a.store.Epoch(d.s.account)}})
 }
 
 // join takes the mails that came meanwhile into the run, when its model can be told
 // of them. The next call sees them after the results.
 func (d *draft) join(ctx context.Context) error {
-	a, account := d.s.a, d.s.o.Account
+	a, account := d.s.a, d.s.account
 	th, version, err := a.thread(ctx, account, d.run.Task)
 	if err != nil || len(th.Queue) == 0 || !a.joins(ctx, d.run.Model) {
 		return err
@@ -285,7 +285,7 @@ func (d *draft) pause(ctx context.Context, what string, until time.Time) error {
 
 // status replaces the message in Running.
 func (d *draft) status(ctx context.Context) error {
-	th, _, err := d.s.a.thread(ctx, d.s.o.Account, d.run.Task)
+	th, _, err := d.s.a.thread(ctx, d.s.account, d.run.Task)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (s *session) request(ctx context.Context) (providers.Request, error) {
 	}
 	req := projection{
 		State: s.st, Earlier: s.prior, Inputs: inputs, Info: s.model.Info(),
-		Thread: string(s.o.Account) + "/" + s.run.Task,
+		Thread: string(s.account) + "/" + s.run.Task,
 	}.request()
 	return req, checkPairs(req)
 }
@@ -57,7 +57,7 @@ func (s *session) input(ctx context.Context, in Inbound) (*input, error) {
 	if got, ok := s.inputs[in.Message]; ok {
 		return got, nil
 	}
-	got, err := s.a.readInput(ctx, s.o.Account, in)
+	got, err := s.a.readInput(ctx, s.account, in)
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +103,13 @@ func (s *session) number() int {
 func (s *session) earlierRun(ctx context.Context, run string) ([]providers.Message, error) {
 	user := providers.Message{Role: providers.User}
 	answer := "(This ended without an answer.)"
-	err := s.a.store.Events(ctx, s.o.Account, runKey(run), 1, func(_ uint64, b []byte) error {
+	err := s.a.store.Events(ctx, s.account, runKey(run), 1, func(_ uint64, b []byte) error {
 		e, err := decodeEvent(b)
 		switch {
 		case err != nil:
 			return nil
 		case e.Inbound != nil:
-			in, err := s.a.readInput(ctx, s.o.Account, *e.Inbound)
+			in, err := s.a.readInput(ctx, s.account, *e.Inbound)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (s *session) workspace(ctx context.Context) (workspace, error) {
 	ctx = context.WithoutCancel(ctx)
 	for _, f := range s.st.Files() {
 		w.out = append(w.out, tools.File{Name: f.Name, Size: f.Blob.Size, Open: func() (io.ReadCloser, error) {
-			return s.a.openBlob(ctx, s.o.Account, f.Blob)
+			return s.a.openBlob(ctx, s.account, f.Blob)
 		}})
 	}
 	return w, nil
@@ -159,7 +159,7 @@ func (s *session) mails(ctx context.Context) ([]Inbound, error) {
 	if s.before == nil {
 		s.before = []Inbound{} // not nil: read
 		for n := s.number() - 1; n >= 1 && n >= s.number()-maxEarlierRuns; n-- {
-			rec, err := s.a.store.Record(ctx, s.o.Account, runKey(runID(s.run.Task, n)))
+			rec, err := s.a.store.Record(ctx, s.account, runKey(runID(s.run.Task, n)))
 			if isKind(err, mailbox.NotFound) {
 				continue
 			}
@@ -182,7 +182,7 @@ func (s *session) stageResult(ctx context.Context, end *EvToolEnd, out tools.Out
 	ctx = context.WithoutCancel(ctx)
 	var blobs []mailbox.Blob
 	stage := func(b []byte) (mailbox.Blob, error) {
-		blob, err := s.a.store.Stage(ctx, s.o.Account, bytes.NewReader(b), 0)
+		blob, err := s.a.store.Stage(ctx, s.account, bytes.NewReader(b), 0)
 		if err == nil {
 			blobs = append(blobs, blob)
 		}

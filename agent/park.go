@@ -19,7 +19,7 @@ func (a *Agent) park(ctx context.Context, s *session, cause error) error {
 		if err != nil {
 			return err
 		}
-		_, err = a.store.Commit(ctx, s.o.Account, mailbox.Tx{Ops: ops})
+		_, err = a.store.Commit(ctx, s.account, mailbox.Tx{Ops: ops})
 		if err == nil {
 			a.mu.Lock()
 			delete(a.falls, s.id)
@@ -36,7 +36,7 @@ func (a *Agent) park(ctx context.Context, s *session, cause error) error {
 
 // parkOps ends the run without folding its journal.
 func (a *Agent) parkOps(ctx context.Context, s *session) ([]mailbox.Op, error) {
-	rec, err := a.store.Record(ctx, s.o.Account, runKey(s.id))
+	rec, err := a.store.Record(ctx, s.account, runKey(s.id))
 	run := Run{ID: s.id, Task: taskOf(s.id)}
 	switch {
 	case isKind(err, mailbox.NotFound):
@@ -48,11 +48,11 @@ func (a *Agent) parkOps(ctx context.Context, s *session) ([]mailbox.Op, error) {
 	case run.State.Ended():
 		return []mailbox.Op{mailbox.DeleteDue{Kind: DueRun, Key: s.id}}, nil
 	}
-	seq, err := a.lastSeq(ctx, s.o.Account, s.id)
+	seq, err := a.lastSeq(ctx, s.account, s.id)
 	if err != nil {
 		return nil, err
 	}
-	th, version, err := a.thread(ctx, s.o.Account, run.Task)
+	th, version, err := a.thread(ctx, s.account, run.Task)
 	known := err == nil
 	if !known {
 		th = &Thread{Task: run.Task}

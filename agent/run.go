@@ -18,13 +18,14 @@ import (
 // but for nudge. What the session knows of the run it has read or committed itself;
 // whoever else changes the run is met as a Conflict, or by a nudge.
 type session struct {
-	a     *Agent
-	o     owner
-	id    string
-	run   Run
-	ver   uint64 // of the run's record
-	st    State
-	model providers.Model
+	a       *Agent
+	account mailbox.AccountID
+	id      string
+	o       owner
+	run     Run
+	ver     uint64 // of the run's record
+	st      State
+	model   providers.Model
 
 	inputs map[mailbox.MessageID]*input
 	prior  []providers.Message // the thread before this run, once read
@@ -146,7 +147,7 @@ func (s *session) drain() {
 func (s *session) load(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for range 100 {
-		rec, err := s.a.store.Record(ctx, s.o.Account, runKey(s.id))
+		rec, err := s.a.store.Record(ctx, s.account, runKey(s.id))
 		if err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (s *session) load(ctx context.Context) error {
 		if err := json.Unmarshal(rec.Value, &run); err != nil {
 			return fmt.Errorf("agent: decode %s: %w", rec.Key, err)
 		}
-		if err := s.a.readJournal(ctx, s.o.Account, s.id, &s.st); err != nil {
+		if err := s.a.readJournal(ctx, s.account, s.id, &s.st); err != nil {
 			return err
 		}
 		s.run, s.ver = run, rec.Version
@@ -174,7 +175,7 @@ func (s *session) load(ctx context.Context) error {
 func (s *session) fresh() {
 	if !s.loaded {
 		s.loaded = true
-		s.st.Age(s.a.store.Epoch(s.o.Account))
+		s.st.Age(s.a.store.Epoch(s.account))
 	}
 	if s.st.ending() {
 		for _, cancel := range s.inflight {
@@ -232,7 +233,7 @@ func (s *session) commitOps(ctx context.Context, ops ...mailbox.Op) (mailbox.Res
 	ctx = context.WithoutCancel(ctx)
 	wait := 100 * time.Millisecond
 	for try := 1; ; try++ {
-		res, err := s.a.store.Commit(ctx, s.o.Account, mailbox.Tx{Ops: ops})
+		res, err := s.a.store.Commit(ctx, s.account, mailbox.Tx{Ops: ops})
 		retry := isKind(err, mailbox.Transient) || isKind(err, mailbox.Full)
 		if !retry || errors.Is(err, mailbox.ErrClosed) || try == storeTries {
 			return res, err

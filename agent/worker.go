@@ -211,7 +211,7 @@ func (a *Agent) enter(account mailbox.AccountID, run string) *session {
 		return nil
 	}
 	s := &session{
-		a: a, id: run, o: owner{Account: account},
+		a: a, account: account, id: run,
 		inputs:   map[mailbox.MessageID]*input{},
 		inflight: map[string]context.CancelCauseFunc{},
 		outcomes: make(chan outcome),
@@ -226,7 +226,7 @@ func (a *Agent) enter(account mailbox.AccountID, run string) *session {
 func (a *Agent) leave(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.store.Release(s.o.Account, DueRun, s.id)
+	a.store.Release(s.account, DueRun, s.id)
 	delete(a.sessions, s.id)
 }
 
@@ -253,7 +253,7 @@ func (a *Agent) nudgeAll(account mailbox.AccountID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.sessions {
-		if s.o.Account == account {
+		if s.account == account {
 			s.wake()
 		}
 	}
@@ -262,7 +262,7 @@ func (a *Agent) nudgeAll(account mailbox.AccountID) {
 // prepare finds the owner. An account without a login keeps its runs until it has
 // one again.
 func (s *session) prepare(ctx context.Context) error {
-	o, err := s.a.owner(ctx, s.o.Account)
+	o, err := s.a.owner(ctx, s.account)
 	if err == nil {
 		s.o = o
 	}
