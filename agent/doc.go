@@ -18,6 +18,12 @@
 // Everything lies in the account's own Store: streams "run/<run>", records (see
 // records.go), due entries. Nothing waits in memory.
 //
+// The files of the runtime: state.go (fold), next.go (what comes next), runstate.go
+// (the diagram above as a function), run.go (one run in a worker), draft.go (the next
+// commit in the making), ask.go and finish.go (decisions and last mails), worker.go
+// (dispatcher and pool), park.go (poison), project.go, input.go and history.go (what
+// the model is told), query.go (what the command line asks).
+//
 // Concurrency: a fixed pool of workers; one worker owns one run while it is
 // claimed. Decisions, cancellations and new mail come from other goroutines and
 // meet the worker in compare-and-set commits only.

@@ -17,9 +17,6 @@ type owner struct {
 	Addresses []string // lower case; the first is the one we write to
 }
 
-// address is where we write to.
-func (o owner) address() string { return o.Addresses[0] }
-
 // aliasDomain is the second name of our domain: some programs refuse a domain
 // without a dot.
 const aliasDomain = "pizza.localhost"

@@ -226,7 +226,7 @@ func (s *session) advance(ctx context.Context, base func(*draft) error) error {
 
 // storeTries is how often a commit is tried that fails for want of disk or the like:
 // an outcome that only this process knows is worth waiting for.
-const storeTries = 5
+const storeTries = 4
 
 // commitOps commits, past a shutdown too: what happened must be on disk.
 func (s *session) commitOps(ctx context.Context, ops ...mailbox.Op) (mailbox.Result, error) {

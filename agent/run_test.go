@@ -330,6 +330,25 @@ func TestDeletingTheStatusMessageCancels(t *testing.T) {
 	o.settledDown()
 }
 
+func TestStatusShowsALongCallAsRunning(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	m := providertest.Script(providertest.Say("done").After(gate))
+	o := newOffice(t, m)
+	o.send("hello")
+	first := o.count(o.me.Account, Running, 1)[0]
+	o.until("the status to change", func() bool {
+		list := o.list(o.me.Account, Running)
+		return len(list) == 1 && list[0].id != first.id
+	})
+	if r := o.runs(o.me.Account)[0]; r.Shown != Working || r.State != Working || r.Seq != uint64(len(o.journal(r.ID))) {
+		t.Errorf("%+v", r)
+	}
+	close(gate)
+	o.ended(1)
+	o.settledDown()
+}
+
 func TestShutdownLeavesTheRunDue(t *testing.T) {
 	t.Parallel()
 	m := providertest.Script(providertest.Say("never").After(make(chan struct{})), providertest.Say("after the restart"))
