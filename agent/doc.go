@@ -18,7 +18,7 @@
 // Everything lies in the account's own Store: streams "run/<run>", records (see
 // records.go), due entries. Nothing waits in memory.
 //
-// The files of the runtime: state.go (fold), next.go (what comes next), runstate.go
+// The files of the runtime: state.go and call.go (fold), next.go (what comes next), runstate.go
 // (the diagram above as a function), run.go (one run in a worker), draft.go (the next
 // commit in the making), ask.go and finish.go (decisions and last mails), worker.go
 // (dispatcher and pool), park.go (poison), project.go, input.go and history.go (what

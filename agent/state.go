@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"pizza/internal/tools"
 	"pizza/providers"
 )
 
@@ -44,39 +42,6 @@ type Turn struct {
 	Inbound *Inbound
 	Reply   *EvReply
 	Calls   []Call
-}
-
-// CallState says where a call stands.
-type CallState string
-
-const (
-	callPlanned CallState = "planned" // the model asked for it; policy judges it next
-	callToAsk   CallState = "to ask"  // policy wants the owner's decision; it is opened next
-	callAsking  CallState = "asking"  // a decision is open; the owner (or expiry) ends it
-	callAllowed CallState = "allowed" // may run: by policy, approval or "repeat"; its intent comes next
-	callStarted CallState = "started" // the intent is on disk; its outcome comes next
-	callUnsure  CallState = "unsure"  // nobody knows whether it happened; the question is opened next
-	callClosing CallState = "closing" // ends without running (denied, invalid, rejected, expired, confirmed); its result comes next
-	callSettled CallState = "settled" // has its result; final
-)
-
-// Call is a tool call of a reply.
-type Call struct {
-	providers.ToolCall
-	State    CallState
-	Rule     tools.Rule
-	Why      string // of policy, for the model
-	Decision string // the last one opened about it
-	Kind     string // of that decision
-	Decided  *EvDecided
-	Attempt  int
-	Begun    time.Time // of the last attempt
-	Hash     string
-	Class    tools.Class
-	End      *EvToolEnd
-
-	// Of this process: the intent was made by an earlier one.
-	Stale bool
 }
 
 // JournalError is an event that cannot follow what stands before it.
@@ -343,109 +308,6 @@ func (s *State) finish(e *EvFinished) string {
 	}
 	s.Finished = e
 	return ""
-}
-
-// Kinds of decisions.
-const (
-	decisionApproval = "approval"
-	decisionUnknown  = "unknown"
-)
-
-// Statuses of a tool result.
-const (
-	endOK        = "ok"
-	endError     = "error"
-	endDenied    = "denied"
-	endCancelled = "cancelled"
-	endUnknown   = "unknown"
-)
-
-func (c *Call) policy(e EvPolicy) string {
-	if c.State != callPlanned {
-		return c.cannot("be judged")
-	}
-	c.Rule, c.Why = tools.Rule(e.Rule), e.Text
-	switch c.Rule {
-	case tools.Allow:
-		c.State = callAllowed
-	case tools.Ask:
-		c.State = callToAsk
-	case tools.Deny, tools.Invalid:
-		c.State = callClosing
-	default:
-		return "unknown rule " + e.Rule
-	}
-	return ""
-}
-
-func (c *Call) asked(e EvAsked) string {
-	switch {
-	case c.State == callToAsk && e.Kind == decisionApproval:
-	case c.State == callUnsure && e.Kind == decisionUnknown:
-	default:
-		return c.cannot("be asked about as " + e.Kind)
-	}
-	c.State, c.Decision, c.Kind, c.Decided = callAsking, e.Decision, e.Kind, nil
-	return ""
-}
-
-func (c *Call) decided(e *EvDecided) string {
-	if c.State != callAsking || c.Decision != e.Decision {
-		return c.cannot("be decided by " + e.Decision)
-	}
-	switch c.Kind + " " + e.Verb {
-	case "approval approve", "unknown repeat":
-		c.State = callAllowed
-	case "approval reject", "approval expire", "unknown happened", "unknown expire", "unknown stop":
-		c.State = callClosing
-	default:
-		return "verb " + e.Verb + " for " + c.Kind
-	}
-	c.Decided = e
-	return ""
-}
-
-func (c *Call) start(e EvToolStart) string {
-	again := c.State == callStarted && c.Class != tools.OnceOnly
-	switch {
-	case c.State != callAllowed && !again:
-		return c.cannot("start")
-	case e.Attempt != c.Attempt+1:
-		return fmt.Sprintf("attempt %d after %d", e.Attempt, c.Attempt)
-	}
-	c.State, c.Attempt, c.Hash, c.Class, c.Stale = callStarted, e.Attempt, e.Hash, tools.Class(e.Class), false
-	return ""
-}
-
-func (c *Call) end(e *EvToolEnd) string {
-	legal := false
-	switch e.Status {
-	case endOK:
-		legal = c.State == callStarted || c.State == callClosing && c.confirmed()
-	case endError:
-		legal = c.State == callStarted || c.State == callClosing
-	case endDenied:
-		legal = c.State == callClosing || c.State == callAllowed
-	case endCancelled:
-		legal = c.State != callSettled
-	case endUnknown:
-		legal = c.State == callStarted
-	}
-	if !legal {
-		return c.cannot("end as " + e.Status)
-	}
-	c.State, c.End, c.Stale = callSettled, e, false
-	if e.Status == endUnknown {
-		c.State = callUnsure
-	}
-	return ""
-}
-
-// confirmed reports whether the owner said that the call had its effect.
-func (c *Call) confirmed() bool { return c.Decided != nil && c.Decided.Verb == "happened" }
-
-func (c *Call) cannot(what string) string {
-	return "call " + c.ID + ", " + string(c.State) + ", cannot " + what
 }
 
 // kind names an event for people and errors.
