@@ -204,7 +204,7 @@ func (a *Agent) automatic(ctx context.Context, in *intake) (string, error) {
 	if known && ref.Ours {
 		return "it is a mail of this server that came back", nil
 	}
-	return mail.Automatic(in.fields, in.sub.Envelope.From, in.structure), nil
+	return mail.AutomaticMessage(in.body, in.structure, in.sub.Envelope.From)
 }
 
 // repeatKey names the mail with its recipients: login, Message-ID, recipients and

@@ -155,8 +155,8 @@ func changedBlock(d Decision, text string) (diff string, changed bool) {
 		return "", false
 	}
 	got, ok := mail.FindBlock(text, d.Nonce)
-	if !ok {
-		return "", false
+	if !ok { // not quoted, or quoted without its marks
+		return mail.EditedOutsideMarks(sent, text)
 	}
 	return mail.DiffBlock(sent, got)
 }

@@ -10,9 +10,18 @@ func (c *conn) capability(p *parser) (reply, error) {
 	return done("CAPABILITY"), nil
 }
 
-func (c *conn) noop(p *parser) (reply, error) { return done("NOOP"), p.end() }
+func (c *conn) noop(p *parser) (reply, error) { return c.asked("NOOP", p) }
 
-func (c *conn) check(p *parser) (reply, error) { return done("CHECK"), p.end() }
+func (c *conn) check(p *parser) (reply, error) { return c.asked("CHECK", p) }
+
+// asked answers a command that asks for nothing but news.
+func (c *conn) asked(name string, p *parser) (reply, error) {
+	if err := p.end(); err != nil {
+		return reply{}, err
+	}
+	c.news()
+	return done(name), nil
+}
 
 func (c *conn) logout(p *parser) (reply, error) {
 	if err := p.end(); err != nil {

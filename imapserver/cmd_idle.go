@@ -19,9 +19,7 @@ func (c *conn) idle(p *parser) (reply, error) {
 		wake = ch
 	}
 	c.out.str("+ idling").crlf()
-	if c.sel != nil {
-		c.tell(true)
-	}
+	c.news()
 	if err := c.out.flush(); err != nil {
 		return reply{kind: none}, nil
 	}
@@ -55,7 +53,7 @@ func (c *conn) watch(wake <-chan struct{}) ([]byte, error) {
 			c.reading = false
 			return in.line, in.err
 		case <-wake:
-			c.tell(true)
+			c.news()
 			if err := c.out.flush(); err != nil {
 				c.raw.stop()
 				<-came

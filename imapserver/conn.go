@@ -264,7 +264,11 @@ func (c *conn) run(l *line, p *parser, name string) reply {
 		}
 	}
 	if r.kind != bad && c.state == selectedState && c.sel != nil {
+		before := c.sel.overheard
 		c.tell(cmd.expunge)
+		if cmd.message { // programs expect EXISTS of their own APPEND
+			c.sel.overheard = before
+		}
 	}
 	return r
 }

@@ -19,6 +19,10 @@ type selected struct {
 	keywords []imap.Flag                // as announced by FLAGS, sorted
 	rendered map[mailbox.FlagSet]*shown // sets of flags seen so far
 	saved    imap.UIDSet                // result of the last SEARCH RETURN (SAVE)
+
+	// overheard: EXISTS was told in passing, in the answer to a command that did not
+	// ask for news.
+	overheard bool
 }
 
 // shown is a set of flags as the client sees it.
@@ -44,12 +48,34 @@ func (c *conn) leave() {
 // RECENT, then flags that changed.
 func (c *conn) tell(expunge bool) { c.tellBut(expunge, nil) }
 
+// news is tell for the commands that programs use to hear of new mail, IDLE and NOOP.
+// Of EXISTS in the answer to another command Thunderbird (153) takes no notice: mail
+// that arrived while it stored a flag then showed only with the next. So EXISTS that
+// was told in passing is told once more.
+func (c *conn) news() {
+	s := c.sel
+	if s == nil {
+		return
+	}
+	before := s.overheard
+	if told := c.tellBut(true, nil); before && !told && s.len() > 0 {
+		c.writeExists()
+	}
+	s.overheard = false
+}
+
+func (c *conn) writeExists() {
+	c.out.str("* ").num(uint64(c.sel.len())).str(" EXISTS").crlf()
+	c.out.str("* ").num(uint64(c.sel.numRecent())).str(" RECENT").crlf()
+}
+
 // tellBut is tell without the changes of flags that quiet knows the client to expect.
-func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) {
+// It reports whether it told EXISTS.
+func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) (exists bool) {
 	s := c.sel
 	next := c.latest()
 	if next == s.snap && (!expunge || len(s.ghosts) == 0) {
-		return
+		return false
 	}
 	var changes []mailbox.Change
 	if next != s.snap {
@@ -61,14 +87,15 @@ func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) {
 	}
 	if u.exists {
 		s.claim(c.srv.recent.above(c.ident.Account, next, !s.readOnly))
-		c.out.str("* ").num(uint64(s.len())).str(" EXISTS").crlf()
-		c.out.str("* ").num(uint64(s.numRecent())).str(" RECENT").crlf()
+		c.writeExists()
+		s.overheard = true
 	}
 	for _, e := range u.flags {
 		if quiet == nil || !quiet(e) {
 			c.writeFlags(e)
 		}
 	}
+	return u.exists
 }
 
 // latest returns the present snapshot of the selected mailbox, or an empty one when

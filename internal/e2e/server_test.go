@@ -83,11 +83,26 @@ func newServer(tb testing.TB, args ...string) *server {
 	s.args = append([]string{"serve", "--data-root", s.root, "--imap", "127.0.0.1:0", "--imaps", "127.0.0.1:0",
 		"--smtp", "127.0.0.1:0", "--smtps", "127.0.0.1:0", "--web", "127.0.0.1:0"}, args...)
 	tb.Cleanup(func() {
-		if s.process != nil {
-			s.stop()
+		if s.process == nil {
+			return
 		}
+		if tb.Failed() {
+			s.report()
+		}
+		s.stop()
 	})
 	return s
+}
+
+// report tells what a person would look at when something failed.
+func (s *server) report() {
+	for _, box := range []string{"inbox", "action", "running"} {
+		out, _, _ := s.run("", box)
+		s.tb.Logf("pizza %s:\n%s", box, out)
+	}
+	if b, err := os.ReadFile(filepath.Join(s.root, "logs", "pizza.log")); err == nil {
+		s.tb.Logf("logs/pizza.log:\n%s", b[max(0, len(b)-6000):])
+	}
 }
 
 func startServer(tb testing.TB, args ...string) *server {

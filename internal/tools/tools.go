@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // Class says what may be done with a call whose outcome is not known.
@@ -88,6 +89,10 @@ type Grant struct {
 // Files are the file tools. The methods are safe for concurrent use.
 type Files struct {
 	grants func() []Grant // read on every call, so that a removed grant acts at once
+
+	// changing is held by a call that changes a granted folder: a read and the write
+	// that rests on it are one, whatever runs beside it.
+	changing sync.Mutex
 }
 
 // NewFiles returns the file tools over the grants that the function returns.
@@ -118,6 +123,10 @@ func (f *Files) Run(ctx context.Context, w Workspace, c Call) Outcome {
 	j, p := f.prepare(c)
 	if p.Rule != Allow && p.Rule != Ask {
 		return failed("%s", p.Reason)
+	}
+	if p.Class == OnceOnly {
+		f.changing.Lock()
+		defer f.changing.Unlock()
 	}
 	if ctx.Err() != nil {
 		return failed("%s was stopped before it did anything", c.Name)
