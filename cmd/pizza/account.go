@@ -61,35 +61,17 @@ func (a *app) ensureFirstAccount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
-		if err := a.makeAccount(ctx, firstLogin); err != nil {
-			return fmt.Errorf("make the account %s: %w", firstLogin, err)
-		}
-		if list, err = a.accounts.List(ctx); err != nil {
-			return err
-		}
-	}
 	for _, acc := range list {
 		if err := a.store.CreateAccount(ctx, acc.ID, agent.SystemMailboxes()); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// makeAccount writes the password before the account: a start that is cut off in
-// between makes both again.
-func (a *app) makeAccount(ctx context.Context, login string) error {
-	password := newPasswordText()
-	path := credentialPath(a.root, login)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+	if len(list) > 0 {
+		return nil
 	}
-	if err := os.WriteFile(path, []byte(password+"\n"), 0o600); err != nil {
-		return err
-	}
-	account := mailbox.Account{ID: newAccountID(), Login: login, Name: login}
-	return a.accounts.Put(ctx, account, mailbox.Credential{Name: "default", Scope: mailbox.ScopeFull}, password)
+	first := mailbox.Account{ID: newAccountID(), Login: firstLogin, Name: firstLogin}
+	_, err = a.putCredential(ctx, first, mailbox.Credential{Name: defaultCredential, Scope: mailbox.ScopeFull})
+	return err
 }
 
 func newAccountID() mailbox.AccountID {

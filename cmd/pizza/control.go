@@ -24,31 +24,42 @@ import (
 // controlRoutes lists what the socket serves.
 func controlRoutes(s service) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /{account}/send", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /of/{account}/send", func(w http.ResponseWriter, r *http.Request) {
 		var m submission
 		answer(w, r, &m, func(ctx context.Context) (any, error) { return s.Send(ctx, r.PathValue("account"), m) })
 	})
-	mux.HandleFunc("GET /{account}/list/{mailbox}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /of/{account}/list/{mailbox}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(ctx context.Context) (any, error) {
 			return s.List(ctx, r.PathValue("account"), r.PathValue("mailbox"))
 		})
 	})
-	mux.HandleFunc("GET /{account}/show/{id}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /of/{account}/show/{id}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(ctx context.Context) (any, error) { return s.Show(ctx, r.PathValue("account"), r.PathValue("id")) })
 	})
-	mux.HandleFunc("POST /{account}/decide", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /of/{account}/decide", func(w http.ResponseWriter, r *http.Request) {
 		var d decision
 		answer(w, r, &d, func(ctx context.Context) (any, error) { return s.Decide(ctx, r.PathValue("account"), d) })
 	})
-	mux.HandleFunc("POST /{account}/cancel/{id}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /of/{account}/cancel/{id}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(ctx context.Context) (any, error) {
 			return struct{}{}, s.Cancel(ctx, r.PathValue("account"), r.PathValue("id"))
 		})
 	})
-	mux.HandleFunc("GET /{account}/wait/{task}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /of/{account}/wait/{task}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(ctx context.Context) (any, error) {
 			return s.Wait(ctx, r.PathValue("account"), r.PathValue("task"))
 		})
+	})
+	mux.HandleFunc("GET /accounts", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, nil, func(ctx context.Context) (any, error) { return s.Accounts(ctx) })
+	})
+	mux.HandleFunc("POST /accounts/put", func(w http.ResponseWriter, r *http.Request) {
+		var c credentialRequest
+		answer(w, r, &c, func(ctx context.Context) (any, error) { return s.PutCredential(ctx, c) })
+	})
+	mux.HandleFunc("POST /accounts/remove", func(w http.ResponseWriter, r *http.Request) {
+		var c credentialRequest
+		answer(w, r, &c, func(ctx context.Context) (any, error) { return struct{}{}, s.RemoveCredential(ctx, c) })
 	})
 	return mux
 }
@@ -186,7 +197,7 @@ func (c *controlClient) call(ctx context.Context, method, path string, in, out a
 }
 
 func accountPath(account string, parts ...string) string {
-	path := "/" + url.PathEscape(account)
+	path := "/of/" + url.PathEscape(account)
 	for _, p := range parts {
 		path += "/" + url.PathEscape(p)
 	}
@@ -220,6 +231,20 @@ func (c *controlClient) Cancel(ctx context.Context, account, id string) error {
 func (c *controlClient) Wait(ctx context.Context, account, task string) (o outcome, err error) {
 	err = c.call(ctx, "GET", accountPath(account, "wait", task), nil, &o)
 	return o, err
+}
+
+func (c *controlClient) Accounts(ctx context.Context) (l []mailbox.Account, err error) {
+	err = c.call(ctx, "GET", "/accounts", nil, &l)
+	return l, err
+}
+
+func (c *controlClient) PutCredential(ctx context.Context, r credentialRequest) (password string, err error) {
+	err = c.call(ctx, "POST", "/accounts/put", r, &password)
+	return password, err
+}
+
+func (c *controlClient) RemoveCredential(ctx context.Context, r credentialRequest) error {
+	return c.call(ctx, "POST", "/accounts/remove", r, &struct{}{})
 }
 
 func (c *controlClient) Close() error {

@@ -71,7 +71,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVar(&g.dataRoot, "data-root", "", "where everything is kept (else PIZZA_DATA_ROOT, else ~/.pizza-bot-oss)")
 	root.PersistentFlags().StringVar(&g.account, "account", "me", "whose mail")
 	root.AddCommand(
-		newServe(g), newPassword(g), newVersion(),
+		newServe(g), newPassword(g), newAccount(g), newVersion(),
 		newSend(g), newList(g, "inbox", "INBOX", "results, failures and notices"),
 		newList(g, "action", "Action", "decisions that wait for you"),
 		newList(g, "running", "Running", "live tasks"),

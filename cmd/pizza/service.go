@@ -25,6 +25,11 @@ type service interface {
 	Cancel(ctx context.Context, account, id string) error
 	// Wait returns when the task has no live run or waits for a person.
 	Wait(ctx context.Context, account, task string) (outcome, error)
+
+	Accounts(ctx context.Context) ([]mailbox.Account, error)
+	PutCredential(ctx context.Context, r credentialRequest) (password string, err error)
+	RemoveCredential(ctx context.Context, r credentialRequest) error
+
 	Close() error
 }
 
@@ -66,22 +71,19 @@ var errNoServer = errors.New("no server runs on this data root: start one with `
 // identity is who the command line acts as. A process of the same operating
 // system user is trusted (SECURITY.md).
 func (a *app) identity(ctx context.Context, account string) (mailbox.Identity, error) {
-	list, err := a.accounts.List(ctx)
+	login, _, _ := strings.Cut(strings.ToLower(account), "@")
+	acc, known, err := a.account(ctx, login)
 	if err != nil {
 		return mailbox.Identity{}, err
 	}
-	login := strings.ToLower(account)
-	login, _, _ = strings.Cut(login, "@")
-	for _, acc := range list {
-		if acc.Login == login {
-			return mailbox.Identity{
-				Account: acc.ID, Login: acc.Login, Credential: "local", Scope: mailbox.ScopeFull,
-				Addresses: []string{acc.Login + "@localhost", acc.Login + "@pizza.localhost"},
-			}, nil
-		}
+	if !known {
+		return mailbox.Identity{}, &mailbox.Error{Op: "account", Kind: mailbox.NotFound, Name: account,
+			Text: fmt.Sprintf("there is no account %q", account)}
 	}
-	return mailbox.Identity{}, &mailbox.Error{Op: "account", Kind: mailbox.NotFound, Name: account,
-		Text: fmt.Sprintf("there is no account %q", account)}
+	return mailbox.Identity{
+		Account: acc.ID, Login: acc.Login, Credential: "local", Scope: mailbox.ScopeFull,
+		Addresses: []string{acc.Login + "@localhost", acc.Login + "@pizza.localhost"},
+	}, nil
 }
 
 // Send hands a message to the agent as a login of this machine.

@@ -54,7 +54,7 @@ func newControl(s *server) *control {
 }
 
 func (c *control) list(box string) ([]item, error) {
-	resp, err := c.http.Get("http://control/me/list/" + box)
+	resp, err := c.http.Get("http://control/of/me/list/" + box)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (c *control) decide(id, verb string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Post("http://control/me/decide", "application/json", bytes.NewReader(body))
+	resp, err := c.http.Post("http://control/of/me/decide", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
