@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -159,4 +160,33 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	out := command(t, nil, nil, binary(t), "demo")
 	mustContain(t, "the demo", out, "queued as ", "Subject: ", "approve", "3 pizzas, 1 salad. Total: 41.50")
+}
+
+// TestSendScope: a credential for scripts starts tasks, and decides nothing.
+func TestSendScope(t *testing.T) {
+	t.Parallel()
+	_, grant := grantFolder(t)
+	s := startServer(t, "--grant", grant)
+	s.must("send", approvalTask)
+	open := s.await("action", "approval", 1)[0]
+	password := strings.TrimSpace(s.must("account", "password", "me", "--credential", "cron", "--scope", "send"))
+	curl := program(t, "curl")
+	submit := func(to, text string) {
+		command(t, nil, strings.NewReader("From: me@localhost\r\nTo: pizza@localhost\r\nSubject: cron\r\n\r\n"+text+"\r\n"), curl, "-sS", "--user", "me:"+password,
+			"--url", "smtp://localhost:"+s.port(s.endpoints.SMTP), "--mail-from", "me@localhost", "--mail-rcpt", to, "--upload-file", "-")
+	}
+	submit("pizza@localhost", "say from cron")
+	s.await("inbox", "result", 1)
+	cmd := exec.Command(curl, "-sS", "--user", "me:"+password, "--url", "smtp://localhost:"+s.port(s.endpoints.SMTP),
+		"--mail-from", "me@localhost", "--mail-rcpt", "pizza+a."+open.Decision+"@localhost", "--upload-file", "-")
+	cmd.Stdin = strings.NewReader("From: me@localhost\r\nTo: pizza@localhost\r\nSubject: Re\r\n\r\napprove\r\n")
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Errorf("a send-only credential was let at a decision: %s", out)
+	}
+	if rest := s.list("action"); len(rest) != 1 {
+		t.Errorf("Action has %+v, want the open approval", rest)
+	}
+	if out, err := exec.Command(curl, "-sS", "--user", "me:"+password, "imap://localhost:"+s.port(s.endpoints.IMAP)+"/INBOX").CombinedOutput(); err == nil {
+		t.Errorf("a send-only credential reads mail: %s", out)
+	}
 }

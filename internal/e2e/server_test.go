@@ -105,6 +105,17 @@ func (s *server) report() {
 	}
 }
 
+// settings writes settings.json before the start.
+func (s *server) settings(text string) {
+	s.tb.Helper()
+	if err := os.MkdirAll(s.root, 0o700); err != nil {
+		s.tb.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.root, "settings.json"), []byte(text), 0o600); err != nil {
+		s.tb.Fatal(err)
+	}
+}
+
 func startServer(tb testing.TB, args ...string) *server {
 	tb.Helper()
 	s := newServer(tb, args...)

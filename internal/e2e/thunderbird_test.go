@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // thunderbird is a real Thunderbird under the shared driver.
@@ -88,9 +90,12 @@ func TestThunderbirdRoundTrip(t *testing.T) {
 	for _, security := range []string{"none", "tls"} {
 		t.Run(security, func(t *testing.T) {
 			dir, grant := grantFolder(t)
-			s := startServer(t, "--grant", grant)
+			s := newServer(t, "--grant", grant)
+			s.settings(`{"limits":{"move_window_seconds":2}}`)
+			s.start()
 			tb := startThunderbird(t, s, security)
 			thunderbirdDay(t, tb, dir)
+			decideByMove(t, s, tb, dir)
 		})
 	}
 }
@@ -138,4 +143,35 @@ func thunderbirdDay(t *testing.T, tb *thunderbird, dir string) {
 	}
 	mustContain(t, "the next answer", tb.text("INBOX", "-1"), "and this is the next answer")
 	mustContain(t, "its subject", rows[len(rows)-1].Subject, "Tomorrow's order")
+}
+
+// decideByMove moves one approval to Action/Approve and another to Action/Reject, as
+// dragging them does.
+func decideByMove(t *testing.T, s *server, tb *thunderbird, dir string) {
+	for _, c := range []struct{ folder, name, want string }{
+		{"Action/Approve", "moved.txt", "$Approved"},
+		{"Action/Reject", "refused.txt", "$Rejected"},
+	} {
+		before := len(s.list("inbox"))
+		s.must("send", `call write_file {"path":"/local/orders/`+c.name+`","content":"by move"}`)
+		tb.do("wait-message", "INBOX", c.name, "--timeout", "60")
+		tb.do("move", "Action", "-1", c.folder)
+		deadline := time.Now().Add(30 * time.Second)
+		for len(s.list("inbox")) != before+2 && time.Now().Before(deadline) {
+			pause(100 * time.Millisecond)
+		}
+		var keywords []string
+		for _, it := range s.list("inbox") {
+			if it.Kind == "approval" && strings.Contains(it.Subject, c.name) {
+				keywords = it.Keywords
+			}
+		}
+		if !slices.Contains(keywords, c.want) {
+			t.Errorf("the approval of %s has %q, want %s", c.name, keywords, c.want)
+		}
+	}
+	wrote(t, dir, "moved.txt", "by move")
+	if _, err := os.Stat(filepath.Join(dir, "refused.txt")); err == nil {
+		t.Error("the refused file was written")
+	}
 }
