@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"pizza/internal/crockford"
+	"pizza/internal/levenshtein"
 	"pizza/mailbox"
 )
 
@@ -86,7 +88,7 @@ func (a *Agent) resolveUser(ctx context.Context, id mailbox.Identity, user strin
 }
 
 func (a *Agent) resolveDecision(ctx context.Context, id mailbox.Identity, user string) (target, error) {
-	token := crockfordFold(strings.TrimPrefix(user, pizzaUser+"+a."))
+	token := crockford.Fold(strings.TrimPrefix(user, pizzaUser+"+a."))
 	d, _, err := a.loadDecision(ctx, id.Account, token)
 	if isKind(err, mailbox.NotFound) {
 		return target{}, a.noSuchAddress(ctx, user)
@@ -98,7 +100,7 @@ func (a *Agent) resolveDecision(ctx context.Context, id mailbox.Identity, user s
 }
 
 func (a *Agent) resolveThread(ctx context.Context, id mailbox.Identity, user string) (target, error) {
-	token := crockfordFold(strings.TrimPrefix(user, pizzaUser+"+t."))
+	token := crockford.Fold(strings.TrimPrefix(user, pizzaUser+"+t."))
 	recs, err := a.store.Lookup(ctx, id.Account, indexToken+token)
 	if err != nil {
 		return target{}, err
@@ -159,19 +161,6 @@ func splitAddress(addr string) (user, domain string) {
 	return strings.Trim(addr[:i], `"`), addr[i+1:]
 }
 
-// crockfordFold reads an id as people type it: any case, o for 0, i and l for 1.
-func crockfordFold(id string) string {
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case 'o':
-			return '0'
-		case 'i', 'l':
-			return '1'
-		}
-		return r
-	}, strings.ToLower(strings.TrimSpace(id)))
-}
-
 // nearest lists up to three of have that are close to s, the closest first; when
 // none is close, the address that everything can be sent to.
 func nearest(s string, have []string) []string {
@@ -182,7 +171,7 @@ func nearest(s string, have []string) []string {
 	var near []scored
 	for _, name := range have {
 		limit := max(2, min(len(s), len(name))/2)
-		if d := editDistance(clip(s, 64), name); d <= limit {
+		if d := levenshtein.Distance(clip(s, 64), name); d <= limit {
 			near = append(near, scored{name, d})
 		}
 	}
@@ -195,27 +184,6 @@ func nearest(s string, have []string) []string {
 		out = []string{pizzaUser}
 	}
 	return out
-}
-
-// editDistance is Levenshtein's, on bytes.
-func editDistance(s, t string) int {
-	row := make([]int, len(t)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(s) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(t) {
-			cost := diag
-			if s[i] != t[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(t)]
 }
 
 // printable makes a name from outside safe for a reply line: ASCII without

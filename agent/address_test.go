@@ -61,18 +61,6 @@ func TestRecipient(t *testing.T) {
 	}
 }
 
-func TestEditDistance(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"pizza", "pizza", 0}, {"pizzza", "pizza", 1}, {"kitten", "sitting", 3}} {
-		if got := editDistance(tt.a, tt.b); got != tt.want {
-			t.Errorf("editDistance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-}
-
 // Whatever stands in RCPT TO, the answer is one short line of ASCII.
 func FuzzNoSuchAddress(f *testing.F) {
 	for _, s := range []string{"", "@", "<>", "x@", "@localhost", "pizza+a.@localhost", "\"a b\"@localhost", "\xff\x00@localhost", strings.Repeat("a", 5000)} {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"pizza/internal/crockford"
 	"pizza/internal/mail"
 	"pizza/internal/tools"
 	"pizza/mailbox"
@@ -57,7 +58,7 @@ func (d *draft) decision(c Call) (Decision, tools.Plan, error) {
 	now := d.s.a.now()
 	return Decision{
 		ID: newToken(), Kind: kind, Task: d.run.Task, Run: d.run.ID, Call: c.ID,
-		Tool: c.Name, Args: args, Hash: hashArgs(args), Nonce: newID(8),
+		Tool: c.Name, Args: args, Hash: hashArgs(args), Nonce: crockford.Random(8),
 		State: Open, Created: now, Expires: now.Add(d.s.a.opt.Expiry),
 	}, d.s.a.judge(c), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"pizza/internal/crockford"
 	"pizza/mailbox"
 )
 
@@ -48,7 +49,7 @@ func (a *Agent) cancelOps(ctx context.Context, account mailbox.AccountID, run st
 
 // findRun finds the run that id means.
 func (a *Agent) findRun(ctx context.Context, account mailbox.AccountID, id string) (string, error) {
-	id = crockfordFold(id)
+	id = crockford.Fold(id)
 	if strings.Contains(id, ".") {
 		return id, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 
+	"pizza/internal/crockford"
 	"pizza/mailbox"
 )
 
@@ -236,7 +237,7 @@ func decodeDecision(rec mailbox.Record) (Decision, error) {
 // findDecision finds the decision that id names: its own id, or that of a run or
 // task with exactly one open.
 func (a *Agent) findDecision(ctx context.Context, account mailbox.AccountID, id string) (Decision, error) {
-	id = crockfordFold(id)
+	id = crockford.Fold(id)
 	d, _, err := a.loadDecision(ctx, account, id)
 	if err == nil || !isKind(err, mailbox.NotFound) {
 		return d, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 
+	"pizza/internal/crockford"
 	"pizza/internal/mail"
 	"pizza/internal/mime"
 	"pizza/internal/tools"
@@ -146,13 +147,18 @@ func (d *desk) give(id mailbox.Identity, raw string, to ...string) (mailbox.Rece
 
 func (d *desk) giveFrom(id mailbox.Identity, from, raw string, to ...string) (mailbox.Receipt, error) {
 	d.t.Helper()
-	blob, err := d.store.Stage(d.t.Context(), id.Account, strings.NewReader(raw), 0)
+	return d.submit(mailbox.Submission{Identity: id, Envelope: mailbox.Envelope{From: from, To: to}}, raw)
+}
+
+// submit completes a submission with its bytes and hands it in.
+func (d *desk) submit(sub mailbox.Submission, raw string) (mailbox.Receipt, error) {
+	d.t.Helper()
+	blob, err := d.store.Stage(d.t.Context(), sub.Identity.Account, strings.NewReader(raw), 0)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.a.Submit(d.t.Context(), mailbox.Submission{
-		Identity: id, Envelope: mailbox.Envelope{From: from, To: to}, Blob: blob, Received: d.clock.Now(),
-	})
+	sub.Blob, sub.Received = blob, d.clock.Now()
+	return d.a.Submit(d.t.Context(), sub)
 }
 
 // mustGive submits and expects success.
@@ -283,7 +289,7 @@ func (d *desk) ask(kind string) Decision {
 		{Policy: &EvPolicy{Call: "c1", Rule: string(tools.Ask)}},
 	}
 	dec := Decision{
-		ID: newToken(), Kind: kind, Task: r.Task, Run: run, Call: "c1", Tool: call.Name, Args: call.Args, Nonce: newID(8),
+		ID: newToken(), Kind: kind, Task: r.Task, Run: run, Call: "c1", Tool: call.Name, Args: call.Args, Nonce: crockford.Random(8),
 		State: Open, Created: d.clock.Now(), Expires: d.clock.Now().Add(24 * time.Hour), Sentence: "Write a.txt.",
 	}
 	if kind == decisionUnknown {

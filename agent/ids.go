@@ -1,30 +1,18 @@
 package agent
 
 import (
-	"crypto/rand"
 	"strconv"
 	"strings"
+
+	"pizza/internal/crockford"
 )
 
-// crockford is the alphabet of our ids, in lower case: no i, l, o, u.
-const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
-
-// newID returns n random characters (5 bits each).
-func newID(n int) string {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails (crypto/rand)
-	for i := range b {
-		b[i] = crockford[b[i]&31]
-	}
-	return string(b)
-}
-
 // newTaskID names a thread: 50 random bits.
-func newTaskID() string { return newID(10) }
+func newTaskID() string { return crockford.Random(10) }
 
 // newToken names a thread or a decision in an address: 75 random bits. It is a
 // name, not a secret: authority is the login.
-func newToken() string { return newID(15) }
+func newToken() string { return crockford.Random(15) }
 
 // runID names the n-th run of a task, counted from 1.
 func runID(task string, n int) string { return task + "." + strconv.Itoa(n) }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"pizza/internal/crockford"
 	"pizza/mailbox"
 	"pizza/providers"
 )
@@ -50,7 +51,7 @@ type Found struct {
 // Find says what id names in an account: a task, a run or a decision, in any letter
 // case. *mailbox.Error NotFound when it names none.
 func (a *Agent) Find(ctx context.Context, account mailbox.AccountID, id string) (Found, error) {
-	id = crockfordFold(id)
+	id = crockford.Fold(id)
 	if d, _, err := a.loadDecision(ctx, account, id); err == nil {
 		return Found{Task: d.Task, Run: d.Run, Decision: d.ID}, nil
 	} else if !isKind(err, mailbox.NotFound) {

@@ -25,5 +25,6 @@
 //
 // Concurrency: a Server is safe for concurrent use; one goroutine owns a connection.
 //
-// Of this module the package imports mailbox (its plain types) and internal/mime.
+// Of this module the package imports mailbox (its plain types), internal/mime and
+// internal/crockford.
 package smtpgate

@@ -1,14 +1,14 @@
 package smtpgate
 
 import (
-	"crypto/rand"
-	"encoding/base32"
 	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"pizza/internal/crockford"
 )
 
 // link is one connection from accept to close. It outlives STARTTLS, where guard
@@ -77,11 +77,5 @@ func (l *link) close() error {
 	return err
 }
 
-var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-
-// newID returns 80 random bits in lower-case Crockford base32.
-func newID() string {
-	var b [10]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
-	return idEncoding.EncodeToString(b[:])
-}
+// newID names a connection or a message in the log and in Received: 80 random bits.
+func newID() string { return crockford.Random(16) }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"pizza/agent"
+	"pizza/internal/crockford"
 	"pizza/mailbox"
 )
 
@@ -41,17 +41,11 @@ func readPassword(root, name string) (string, error) {
 // newPasswordText returns 25 characters of Crockford base32 in groups of five: 125
 // bits, without letters that are mistaken for others.
 func newPasswordText() string {
-	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
-	b := make([]byte, 25)
-	rand.Read(b)
-	var s strings.Builder
-	for i, c := range b {
-		if i > 0 && i%5 == 0 {
-			s.WriteByte('-')
-		}
-		s.WriteByte(alphabet[c%32])
+	groups := make([]string, 5)
+	for i := range groups {
+		groups[i] = crockford.Random(5)
 	}
-	return s.String()
+	return strings.Join(groups, "-")
 }
 
 // ensureFirstAccount makes the account me with a random password when there is no
@@ -75,5 +69,5 @@ func (a *app) ensureFirstAccount(ctx context.Context) error {
 }
 
 func newAccountID() mailbox.AccountID {
-	return mailbox.AccountID(strings.ReplaceAll(newPasswordText(), "-", "")[:10])
+	return mailbox.AccountID(crockford.Random(10))
 }

@@ -20,14 +20,15 @@ const module = "pizza/"
 // listed may import nothing of ours; cmd may import everything.
 var allowed = map[string][]string{
 	"mailbox":              {"internal/mime"},
-	"mailbox/boltstore":    {"mailbox", "internal/mime"},
+	"mailbox/boltstore":    {"mailbox", "internal/mime", "internal/crockford"},
 	"mailbox/storetest":    {"mailbox", "internal/mime"},
 	"imapserver":           {"mailbox", "internal/config", "internal/mime"},
-	"smtpgate":             {"mailbox", "internal/config", "internal/mime"},
+	"smtpgate":             {"mailbox", "internal/config", "internal/mime", "internal/crockford"},
 	"web":                  {"mailbox", "internal/config", "internal/mime"},
 	"agent":                {"mailbox", "providers", "skills", "internal/..."},
 	"providers/...":        {"providers", "providers/..."},
-	"internal/mail":        {"internal/mime"},
+	"internal/config":      {"internal/levenshtein"},
+	"internal/mail":        {"internal/mime", "internal/crockford"},
 	"internal/tools":       {"mailbox", "internal/mail", "internal/schedule"},
 	"internal/testkit":     {"..."},
 	"internal/testkit/...": {"..."},

@@ -12,7 +12,7 @@
 // Plain-text listeners are for loopback addresses only: passwords and mail would cross
 // the network readable by everybody on it.
 //
-// The package is a leaf: it imports nothing of this module.
+// The package is a leaf: it imports nothing of this module but internal/levenshtein.
 package config
 
 import (
@@ -80,7 +80,7 @@ type Grant struct {
 
 // Limits of the server and of a run.
 type Limits struct {
-	Workers           int `json:"workers"`             // runs that work at the same time. 4
+	Workers           int `json:"workers"`             // runs that work at the same time. 16
 	ModelCalls        int `json:"model_calls"`         // model calls of a run before it asks to go on. 20
 	ToolCalls         int `json:"tool_calls"`          // tool calls of a run before it asks to go on. 40
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
@@ -94,7 +94,7 @@ func Default() Settings {
 		Listen:        Listen{IMAP: "2143", IMAPS: "2993", SMTP: "2587", SMTPS: "2465", Web: "2080"},
 		Domain:        "localhost",
 		Model:         "runbook:mail",
-		Limits:        Limits{Workers: 4, ModelCalls: 20, ToolCalls: 40, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15},
+		Limits:        Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15},
 		ActionInInbox: true,
 	}
 }

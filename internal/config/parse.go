@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"pizza/internal/levenshtein"
 )
 
 // node is a JSON value with its place in the file.
@@ -245,7 +247,7 @@ func (d *document) assignMap(n *node, v reflect.Value, path string) {
 func nearest(key string, names []string) string {
 	best, least := "", 3
 	for _, name := range names {
-		if dist := distance(strings.ToLower(key), name); dist < least {
+		if dist := levenshtein.Distance(strings.ToLower(key), name); dist < least {
 			best, least = name, dist
 		}
 	}
@@ -253,25 +255,4 @@ func nearest(key string, names []string) string {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}
 	return "; known are " + strings.Join(names, ", ")
-}
-
-// distance is the number of letters to change, add or remove (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,11 +1,11 @@
 package mail
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
 
+	"pizza/internal/crockford"
 	"pizza/internal/mime"
 )
 
@@ -20,13 +20,6 @@ const (
 
 // ErrAddress is returned for what is not an address.
 var ErrAddress = errors.New("mail: not an address")
-
-// SplitPlus splits a local part at its first plus sign: "pizza+a.k3v9" is "pizza"
-// and "a.k3v9" (RFC 5233). The tag is empty without one.
-func SplitPlus(local string) (base, tag string) {
-	base, tag, _ = strings.Cut(local, "+")
-	return base, tag
-}
 
 // Canonical returns addr in the form in which addresses are compared: without
 // angle brackets and blanks, in lower case, our alias domain as our domain. An
@@ -78,20 +71,7 @@ func validHost(s string) bool {
 	return true
 }
 
-// crockford is Crockford's base 32 in lower case: no i, l, o, u.
-const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
-
 // NewMessageID returns <random>@pizza.localhost, without the angle brackets.
 func NewMessageID() string {
-	return RandomID(26) + "@" + DomainAlias
-}
-
-// RandomID returns n characters of Crockford base 32, five random bits each.
-func RandomID(n int) string {
-	b := make([]byte, n)
-	rand.Read(b) // never fails (crypto/rand)
-	for i := range b {
-		b[i] = crockford[b[i]&31]
-	}
-	return string(b)
+	return crockford.Random(26) + "@" + DomainAlias
 }
