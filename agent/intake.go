@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/emersion/go-imap/v2"
 
@@ -26,7 +27,9 @@ const keywordAutomatic imap.Flag = "$Automatic"
 // the queue of its thread, a decision, a delivery. The receipt names the task.
 //
 // A repeat of the same mail (same Message-ID, recipients and bytes, as a client
-// sends it that missed the answer) stores nothing and gets the same receipt.
+// sends it that missed the answer) stores nothing and gets the same receipt. Without
+// a Message-ID of its own, the same bytes are a repeat for ten minutes: a script may
+// send the same every day, and means it.
 // Automatic mail is filed and does nothing else, but that it is delivered to
 // people. Errors are *mailbox.Error: Denied (From or Sender is not the login's, or
 // the scope is too small), NotFound and Refused (recipients), Invalid.
@@ -74,6 +77,7 @@ type intake struct {
 	targets   []target // each once
 	auto      string   // why it is automatic; "" when a person wrote it
 	repeat    string   // key of the record that it was taken
+	before    uint64   // version of that record, 0: none yet
 }
 
 func (in *intake) account() mailbox.AccountID { return in.sub.Identity.Account }
@@ -207,11 +211,11 @@ func (a *Agent) automatic(ctx context.Context, in *intake) (string, error) {
 	return mail.AutomaticMessage(in.body, in.structure, in.sub.Envelope.From)
 }
 
-// repeatKey names the mail with its recipients: login, Message-ID, recipients and
-// bytes. Received and Date, which the door adds, are left out.
+// repeatKey names the mail with its recipients: login, recipients and bytes, the
+// Message-ID among them. What the door adds is left out.
 func (in *intake) repeatKey() (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%s\x00", in.sub.Identity.Login, in.structure.MessageID)
+	fmt.Fprintf(h, "%s\x00%v\x00", in.sub.Identity.Login, in.sub.NoID)
 	keys := make([]string, 0, len(in.targets))
 	for _, t := range in.targets {
 		keys = append(keys, t.key())
@@ -219,7 +223,9 @@ func (in *intake) repeatKey() (string, error) {
 	slices.Sort(keys)
 	fmt.Fprintf(h, "%s\x00", strings.Join(keys, "\x00"))
 	for _, f := range in.fields {
-		if !strings.EqualFold(f.Name, "Received") && !strings.EqualFold(f.Name, "Date") {
+		switch name := strings.ToLower(f.Name); {
+		case name == "received", name == "date", name == "message-id" && in.sub.NoID:
+		default:
 			h.Write(f.Raw)
 		}
 	}
@@ -230,21 +236,35 @@ func (in *intake) repeatKey() (string, error) {
 	return "taken/" + hex.EncodeToString(h.Sum(nil)[:20]), nil
 }
 
+// taken is the record of a submission, by which a repeat is known.
+type taken struct {
+	Receipt mailbox.Receipt `json:"receipt"`
+	At      time.Time       `json:"at"`
+}
+
+// noIDRepeat is how long a mail without a Message-ID of its own counts as a repeat.
+const noIDRepeat = 10 * time.Minute
+
 // repeated returns the receipt of the first time.
 func (a *Agent) repeated(ctx context.Context, in *intake) (mailbox.Receipt, bool, error) {
-	var r mailbox.Receipt
+	var t taken
+	in.before = 0
 	rec, err := a.store.Record(ctx, in.account(), in.repeat)
 	if isKind(err, mailbox.NotFound) {
-		return r, false, nil
+		return t.Receipt, false, nil
 	}
 	if err != nil {
-		return r, false, err
+		return t.Receipt, false, err
 	}
-	if err := json.Unmarshal(rec.Value, &r); err != nil {
-		return r, false, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+	if err := json.Unmarshal(rec.Value, &t); err != nil {
+		return t.Receipt, false, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
 	}
-	a.log.InfoContext(ctx, "submitted again", "login", in.sub.Identity.Login, "task", r.Task)
-	return r, true, nil
+	if in.sub.NoID && a.now().Sub(t.At) >= noIDRepeat {
+		in.before = rec.Version
+		return mailbox.Receipt{}, false, nil
+	}
+	a.log.InfoContext(ctx, "submitted again", "login", in.sub.Identity.Login, "task", t.Receipt.Task)
+	return t.Receipt, true, nil
 }
 
 // plan is the Tx of a submission in the making.
@@ -282,7 +302,7 @@ func (a *Agent) planFor(ctx context.Context, in *intake) (*plan, error) {
 	if err := a.peopleOps(in, p); err != nil {
 		return nil, err
 	}
-	p.add(mailbox.PutRecord{Key: in.repeat, Value: mustJSON(p.receipt)})
+	p.add(mailbox.PutRecord{Key: in.repeat, Version: in.before, Value: mustJSON(taken{p.receipt, a.now()})})
 	return p, nil
 }
 

@@ -247,3 +247,32 @@ func (d *desk) appendOp(box mailbox.MailboxID, raw string, flags ...imap.Flag) m
 	}
 	return mailbox.AddMessage{ID: id, Blob: blob, Structure: parsed(d.t, raw), Flags: flags, Places: []mailbox.MailboxID{box}}
 }
+
+// Without a Message-ID of its own the same mail is a retry for ten minutes, and then
+// a task of its own: a script that sends the same every day means it.
+func TestRepeatWithoutMessageID(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	give := func(id string) string {
+		t.Helper()
+		raw := d.message(d.me, "say the same every day", "Message-ID: <"+id+"@pizza.localhost>", "Subject: daily")
+		sub := mailbox.Submission{Identity: d.me, Envelope: mailbox.Envelope{From: "me@localhost", To: []string{"pizza@localhost"}}, NoID: true}
+		r, err := d.submit(sub, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Task
+	}
+	first := give("made1")
+	if again := give("made2"); again != first {
+		t.Errorf("a retry began %s beside %s", again, first)
+	}
+	d.clock.add(noIDRepeat)
+	second := give("made3")
+	if second == first {
+		t.Error("the same mail ten minutes later began no task")
+	}
+	if again := give("made4"); again != second {
+		t.Errorf("its retry got %s, want %s", again, second)
+	}
+}

@@ -38,6 +38,9 @@ type Submission struct {
 	Envelope Envelope
 	Blob     Blob // staged in the identity's account; bytes as received
 	Received time.Time
+	// NoID: the mail came without a Message-ID and the door made one. A client that
+	// missed the answer and sends the same again comes with another.
+	NoID bool
 }
 
 // Receipt is what the sender is told.

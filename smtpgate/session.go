@@ -3,6 +3,7 @@ package smtpgate
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -212,19 +213,12 @@ func (s *session) stage(sub *mailbox.Submission, in *checked) error {
 	if err := checkAuthors(h, sub.Identity); err != nil {
 		return err
 	}
-	var rest io.Reader = io.MultiReader(bytes.NewReader(beyond), in)
 	messageID := ""
 	if len(h.all("message-id")) == 0 {
-		sum := contentSum(sub.Identity.Login, head)
-		kept, err := spool(rest, sum)
-		if err != nil {
-			return err
-		}
-		defer kept.Close()
-		rest, messageID = kept, messageIDOf(sum)
+		sub.NoID, messageID = true, "<"+rand.Text()+"@pizza.localhost>"
 	}
 	o := s.g.srv.opts
-	whole := io.MultiReader(bytes.NewReader(h.render(o.Domain, *sub, messageID)), rest)
+	whole := io.MultiReader(bytes.NewReader(h.render(o.Domain, *sub, messageID)), bytes.NewReader(beyond), in)
 	sub.Blob, err = o.Stager.Stage(s.ctx, sub.Identity.Account, whole, 0)
 	if err != nil {
 		return fmt.Errorf("stage: %w", err)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -159,11 +160,14 @@ func smtpLine(t *testing.T, s *server) *line {
 	return l
 }
 
+var benchMail atomic.Int64
+
 // submit sends one message and returns when the last byte was written.
 func (l *line) submit(body string) time.Time {
 	l.write("MAIL FROM:<me@localhost>\r\nRCPT TO:<pizza@localhost>\r\nDATA\r\n")
 	l.until("354 ")
-	l.write("From: me@localhost\r\nTo: pizza@localhost\r\nSubject: bench\r\n\r\n" + body + "\r\n.\r\n")
+	id := benchMail.Add(1) // the same mail twice would be one task
+	l.write(fmt.Sprintf("From: me@localhost\r\nTo: pizza@localhost\r\nSubject: bench\r\nMessage-ID: <%d@bench.example>\r\n\r\n%s\r\n.\r\n", id, body))
 	return time.Now()
 }
 
