@@ -42,6 +42,10 @@ type Store interface {
 	// Messages calls fn for each id that still exists, in the given order, outside
 	// any transaction; a missing one is skipped. It stops at fn's first error.
 	Messages(ctx context.Context, account AccountID, ids []MessageID, fn func(*Message) error) error
+	// Read calls fn with what want says of each message that still exists, in the
+	// given order, outside any transaction; a missing one is skipped. It stops at fn's
+	// first error. It is for many messages: it reads in steps of about 256 KiB.
+	Read(ctx context.Context, account AccountID, ids []MessageID, want Want, fn func(*Item) error) error
 	// OpenMessage opens a message's bytes. The caller closes the Body.
 	OpenMessage(ctx context.Context, account AccountID, id MessageID) (Body, error)
 	// Places returns the entries that a message has now.

@@ -427,8 +427,13 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-func TestNewerSchema(t *testing.T) {
+func TestOtherSchema(t *testing.T) {
 	t.Parallel()
+	testSchema(t, schemaVersion+1, "newer release")
+	testSchema(t, schemaVersion-1, "before the first release")
+}
+
+func testSchema(t *testing.T, version uint64, want string) {
 	root := t.TempDir()
 	s := open(t, root, Options{})
 	a := s.open[me]
@@ -436,7 +441,7 @@ func TestNewerSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(tx.Bucket([]byte("meta")).Put(keySchema, key64(schemaVersion+1)), tx.Commit(), s.Close()); err != nil {
+	if err := errors.Join(tx.Bucket([]byte("meta")).Put(keySchema, key64(version)), tx.Commit(), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	s, err = Open(root, Options{})
@@ -444,7 +449,7 @@ func TestNewerSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Mailboxes(t.Context(), me); err == nil || !strings.Contains(err.Error(), "newer release") {
+	if _, err := s.Mailboxes(t.Context(), me); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -226,13 +226,21 @@ type spot struct {
 	uid     imap.UID
 }
 
-// message is a message's row. body is the number under which its bytes and
-// structure lie (shared by copies), blob their content address.
+// stored says where the contents of a message lie. body is the number of its bytes
+// and structure (shared by copies), blob their content address, head the octets of
+// the header, with which the bytes begin.
+type stored struct {
+	body uint64
+	blob sum
+	size int64
+	head int64
+}
+
+// message is a message's row. What stored says comes first in it, so that reading
+// contents decodes nothing else.
 type message struct {
+	stored
 	id     mailbox.MessageID
-	body   uint64
-	blob   sum
-	size   int64
 	date   int64
 	zone   int16
 	flags  mailbox.FlagSet
@@ -259,6 +267,7 @@ func encodeMessage(m *message) []byte {
 	w.uint(m.body)
 	w = append(w, m.blob[:]...)
 	w.int(m.size)
+	w.int(m.head)
 	w.int(m.date)
 	w.int(int64(m.zone))
 	w.uint(uint64(m.flags))
@@ -279,9 +288,7 @@ func encodeMessage(m *message) []byte {
 func decodeMessage(id mailbox.MessageID, b []byte) (*message, error) {
 	r := reader{b: b}
 	r.format()
-	m := &message{id: id, body: r.uint()}
-	copy(m.blob[:], r.take(uint64(len(m.blob))))
-	m.size = r.int()
+	m := &message{id: id, stored: r.stored()}
 	m.date = r.int()
 	m.zone = int16(r.int())
 	m.flags = mailbox.FlagSet(r.uint())
@@ -294,6 +301,20 @@ func decodeMessage(id mailbox.MessageID, b []byte) (*message, error) {
 		m.holds = append(m.holds, r.string())
 	}
 	return m, r.err
+}
+
+func decodeStored(b []byte) (stored, error) {
+	r := reader{b: b}
+	r.format()
+	return r.stored(), r.err
+}
+
+func (r *reader) stored() (s stored) {
+	s.body = r.uint()
+	copy(s.blob[:], r.take(uint64(len(s.blob))))
+	s.size = r.int()
+	s.head = r.int()
+	return s
 }
 
 // blobRow counts who needs a blob. inline: its bytes are in the body bucket under

@@ -55,7 +55,8 @@ var (
 	keyCounters = []byte("counters")
 )
 
-const schemaVersion = 1
+// schemaVersion 2: a message's row knows the size of its header.
+const schemaVersion = 2
 
 // buckets are the open buckets of one transaction.
 type buckets [bktCount]*bolt.Bucket

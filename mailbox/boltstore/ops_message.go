@@ -60,6 +60,9 @@ func (t *txn) attach(m *message, b mailbox.Blob, s *mime.Structure) error {
 	m.blob, m.body, m.size = id, row.number, row.size
 	if s != nil {
 		m.header = s.MessageID
+		if s.Root != nil {
+			m.head = max(0, min(s.Root.Header.End, m.size))
+		}
 		t.put(bktStructure, key64(row.number), t.req.structure(s))
 	}
 	return nil

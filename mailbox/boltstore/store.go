@@ -42,6 +42,8 @@ type Store struct {
 	logins  *Accounts
 	commits atomic.Uint64 // groups synced
 
+	readings sync.Pool // of *reading
+
 	mu     sync.RWMutex // guards what follows
 	open   map[mailbox.AccountID]*account
 	gates  map[mailbox.AccountID]*sync.Mutex // held while an account is opened
