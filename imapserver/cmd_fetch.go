@@ -6,6 +6,7 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 
+	"pizza/internal/mime"
 	"pizza/mailbox"
 )
 
@@ -32,11 +33,12 @@ type fetchItem struct {
 
 // fetching is a FETCH command as sent.
 type fetching struct {
-	items     []fetchItem
-	flags     bool // FLAGS is among them
-	structure bool // the message's metadata is needed
-	body      bool // its octets are needed
-	marks     bool // it sets \Seen
+	items    []fetchItem
+	flags    bool         // FLAGS is among them
+	want     mailbox.Want // what of the message is needed
+	rendered bool         // ENVELOPE, BODY or BODYSTRUCTURE is among them
+	parts    bool         // the decoded structure is needed
+	marks    bool         // it sets \Seen
 }
 
 var fetchMacros = map[string][]string{
@@ -119,12 +121,24 @@ func (f *fetching) add(it fetchItem) {
 	case fetchFlags:
 		f.flags = true
 	case fetchEnvelope, fetchBody, fetchBodyStructure:
-		f.structure = true
+		f.rendered = true
+		f.want |= mailbox.WantStructure
 	case fetchSection:
-		f.body = true
-		whole := it.section.Specifier == imap.PartSpecifierNone && len(it.section.Part) == 0
-		f.structure = f.structure || !whole
-		f.marks = f.marks || !it.section.Peek
+		f.needs(&it.section)
+	}
+}
+
+// needs notes what a section is cut from.
+func (f *fetching) needs(s *imap.FetchItemBodySection) {
+	f.marks = f.marks || !s.Peek
+	switch {
+	case len(s.Part) == 0 && s.Specifier == imap.PartSpecifierHeader:
+		f.want |= mailbox.WantHeader
+	case len(s.Part) == 0 && s.Specifier == imap.PartSpecifierNone:
+		f.want |= mailbox.WantBody
+	default:
+		f.parts = true
+		f.want |= mailbox.WantBody | mailbox.WantStructure
 	}
 }
 
@@ -254,6 +268,8 @@ type fetchRun struct {
 	c       *conn
 	marked  map[imap.UID]bool // got \Seen from us: FLAGS comes with the answer
 	missing int               // messages that are gone
+	ids     []mailbox.MessageID
+	fields  []byte // header fields on their way out
 }
 
 // mark sets \Seen on what is about to be read, before it is sent.
@@ -285,7 +301,7 @@ func (r *fetchRun) mark(spans []span) error {
 	return nil
 }
 
-// batchSize is how many messages' metadata are asked for at a time.
+// batchSize is how many messages are asked for at a time.
 const batchSize = 256
 
 type numbered struct {
@@ -303,8 +319,8 @@ func (r *fetchRun) write(spans []span) error {
 		return err == nil
 	}
 	r.missing += r.c.sel.each(spans, func(seq uint32, e mailbox.Entry) bool {
-		if !r.structure && !r.body {
-			r.response(numbered{seq, e}, nil, nil)
+		if r.want == 0 {
+			r.response(numbered{seq, e}, nil)
 			return r.c.out.err == nil
 		}
 		batch = append(batch, numbered{seq, e})
@@ -316,23 +332,15 @@ func (r *fetchRun) write(spans []span) error {
 	return err
 }
 
-// batch writes the responses for messages whose metadata or octets are needed.
+// batch writes the responses for messages of which something must be read.
 func (r *fetchRun) batch(batch []numbered) error {
-	if !r.structure {
-		for _, n := range batch {
-			if err := r.one(n, nil); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	ids := make([]mailbox.MessageID, len(batch))
-	for i, n := range batch {
-		ids[i] = n.Message
+	r.ids = r.ids[:0]
+	for _, n := range batch {
+		r.ids = append(r.ids, n.Message)
 	}
 	next := 0
-	err := r.c.srv.opt.Store.Messages(r.c.ctx, r.c.ident.Account, ids, func(m *mailbox.Message) error {
-		for next < len(batch) && batch[next].Message != m.ID {
+	err := r.c.srv.opt.Store.Read(r.c.ctx, r.c.ident.Account, r.ids, r.want, func(it *mailbox.Item) error {
+		for next < len(batch) && batch[next].Message != it.Message {
 			next++
 			r.missing++
 		}
@@ -340,37 +348,41 @@ func (r *fetchRun) batch(batch []numbered) error {
 			return nil
 		}
 		next++
-		return r.one(batch[next-1], m)
+		return r.one(batch[next-1], it)
 	})
 	r.missing += len(batch) - next
 	return err
 }
 
-// one writes the response for one message, or counts it as missing.
-func (r *fetchRun) one(n numbered, m *mailbox.Message) error {
+// content is what was read of one message.
+type content struct {
+	*mailbox.Item
+	envelope, body, bodyStructure []byte
+	parts                         *mime.Structure
+}
+
+// one writes the response for one message. What can fail comes before its first octet.
+func (r *fetchRun) one(n numbered, it *mailbox.Item) (err error) {
 	if r.c.out.err != nil {
 		return r.c.out.err
 	}
-	if !r.body {
-		r.response(n, m, nil)
-		return nil
+	ct := content{Item: it}
+	if r.rendered {
+		if ct.envelope, ct.body, ct.bodyStructure, err = it.Rendered(); err != nil {
+			return err
+		}
 	}
-	body, err := r.c.srv.opt.Store.OpenMessage(r.c.ctx, r.c.ident.Account, n.Message)
-	var me *mailbox.Error
-	if errors.As(err, &me) && me.Kind == mailbox.NotFound {
-		r.missing++
-		return nil
+	if r.parts {
+		if ct.parts, err = it.Structure(); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	r.response(n, m, body)
+	r.response(n, &ct)
 	return nil
 }
 
 // response writes one FETCH response.
-func (r *fetchRun) response(n numbered, m *mailbox.Message, body mailbox.Body) {
+func (r *fetchRun) response(n numbered, ct *content) {
 	w := r.c.out
 	flags := r.flags || r.marked[n.UID]
 	var sh *shown
@@ -382,7 +394,7 @@ func (r *fetchRun) response(n numbered, m *mailbox.Message, body mailbox.Body) {
 		if i > 0 {
 			w.str(" ")
 		}
-		r.item(&r.items[i], n.Entry, m, body, sh)
+		r.item(&r.items[i], n.Entry, ct, sh)
 	}
 	if flags && !r.flags {
 		w.str(" ")
@@ -391,7 +403,7 @@ func (r *fetchRun) response(n numbered, m *mailbox.Message, body mailbox.Body) {
 	w.str(")").crlf()
 }
 
-func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, m *mailbox.Message, body mailbox.Body, sh *shown) {
+func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, ct *content, sh *shown) {
 	w := r.c.out
 	if it.kind == fetchFlags {
 		r.c.writeFlagsItem(e, sh)
@@ -406,12 +418,12 @@ func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, m *mailbox.Message, body
 	case fetchDate:
 		w.str(e.Internal().Format(`"_2-Jan-2006 15:04:05 -0700"`))
 	case fetchEnvelope:
-		w.bytes(m.Structure.Envelope)
+		w.bytes(ct.envelope)
 	case fetchBody:
-		w.bytes(m.Structure.Body)
+		w.bytes(ct.body)
 	case fetchBodyStructure:
-		w.bytes(m.Structure.BodyStructure)
+		w.bytes(ct.bodyStructure)
 	case fetchSection:
-		r.c.writeSection(&it.section, m, body)
+		r.writeSection(&it.section, ct)
 	}
 }

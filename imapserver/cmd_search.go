@@ -109,6 +109,7 @@ func (c *conn) writeESearch(s *searching, hits []hit, num numbering, number func
 // find returns the messages that match, in order.
 func (c *conn) find(k *searchKey) ([]hit, error) {
 	m := &matcher{c: c, now: time.Now().Unix(), spans: map[*searchKey][]span{}, flags: map[flagOf]bool{}, folder: newFolder()}
+	m.plan(k)
 	var hits []hit
 	var open []*candidate // those that the snapshot does not decide
 	var err error
@@ -154,52 +155,46 @@ func mergeHits(a, b []hit) []hit {
 	return append(append(out, a...), b...)
 }
 
-// read decides candidates by what is stored of them. One that is gone does not match.
+// read decides candidates by what is stored of them, the cheapest first. One that is
+// gone does not match.
 func (c *conn) read(m *matcher, k *searchKey, open []*candidate) (hits []hit, err error) {
+	if m.cheap != 0 {
+		if hits, open, err = c.readStage(m, k, open, m.cheap); err != nil {
+			return nil, err
+		}
+	}
+	if len(open) == 0 {
+		return hits, nil
+	}
+	more, _, err := c.readStage(m, k, open, m.want)
+	return mergeHits(hits, more), err
+}
+
+// readStage reads want of candidates and returns those that match, and those that
+// this did not decide.
+func (c *conn) readStage(m *matcher, k *searchKey, open []*candidate, want mailbox.Want) (hits []hit, rest []*candidate, err error) {
 	ids := make([]mailbox.MessageID, len(open))
 	for i, d := range open {
 		ids[i] = d.e.Message
 	}
 	next := 0
-	err = c.srv.opt.Store.Messages(c.ctx, c.ident.Account, ids, func(msg *mailbox.Message) error {
-		for next < len(open) && open[next].e.Message != msg.ID {
+	err = c.srv.opt.Store.Read(c.ctx, c.ident.Account, ids, want, func(it *mailbox.Item) error {
+		for next < len(open) && open[next].e.Message != it.Message {
 			next++
 		}
-		if next == len(open) {
-			return nil
+		if next == len(open) || c.ctx.Err() != nil {
+			return c.ctx.Err()
 		}
 		d := open[next]
 		next++
-		d.msg = msg
-		v := m.eval(k, d)
-		if v == unknown {
-			if v, err = c.readBody(m, k, d); err != nil {
-				return err
-			}
-		}
-		d.msg, d.head = nil, nil
-		if v == match {
+		v, err := m.judge(k, d, it, want)
+		switch v {
+		case match:
 			hits = append(hits, hit{d.seq, d.e.UID})
+		case unknown:
+			rest = append(rest, d)
 		}
-		return nil
+		return err
 	})
-	return hits, err
-}
-
-func (c *conn) readBody(m *matcher, k *searchKey, d *candidate) (verdict, error) {
-	if err := c.ctx.Err(); err != nil {
-		return noMatch, err
-	}
-	body, err := c.srv.opt.Store.OpenMessage(c.ctx, c.ident.Account, d.e.Message)
-	if gone(err) {
-		return noMatch, nil
-	}
-	if err != nil {
-		return noMatch, err
-	}
-	defer body.Close()
-	d.body = body
-	v := m.eval(k, d)
-	d.body = nil
-	return v, d.err
+	return hits, rest, err
 }

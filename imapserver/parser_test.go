@@ -194,7 +194,7 @@ func TestPickFields(t *testing.T) {
 		{"Date", false, "\r\n"},
 		{"To From", true, "Subject : x\r\nno colon\r\n\r\n"},
 	} {
-		got := string(pickFields([]byte(raw), strings.Fields(tt.names), tt.not))
+		got := string(pickFields(nil, []byte(raw), strings.Fields(tt.names), tt.not))
 		if tt.not {
 			got = strings.Replace(got, "no colon\r\n", "", 1)
 			tt.want = strings.Replace(tt.want, "no colon\r\n", "", 1)

@@ -1,7 +1,6 @@
 package imapserver
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -35,12 +34,14 @@ const maxText = 16 << 20
 
 // candidate is a message under search: its entry, and what has been read of it so far.
 type candidate struct {
-	seq  uint32
-	e    mailbox.Entry
-	msg  *mailbox.Message // nil: not read
-	body mailbox.Body     // nil: not read
-	head []mime.Field
-	err  error
+	seq       uint32
+	e         mailbox.Entry
+	have      mailbox.Want // which of these has been read
+	structure *mime.Structure
+	header    []byte
+	body      mailbox.Body
+	fields    []mime.Field // of header
+	err       error
 }
 
 // matcher evaluates a search for one session, the cheapest first: what the snapshot
@@ -48,6 +49,8 @@ type candidate struct {
 type matcher struct {
 	c     *conn
 	now   int64
+	want  mailbox.Want // what all keys together may need
+	cheap mailbox.Want // the part of it to look at before bodies are read; 0: nothing is gained by that
 	spans map[*searchKey][]span
 	flags map[flagOf]bool
 	*folder
@@ -78,16 +81,55 @@ func (m *matcher) eval(k *searchKey, d *candidate) verdict {
 	if k.op < opSentSince || k.op >= opYounger && k.op <= opSmaller {
 		return verdictOf(m.entry(k, d))
 	}
-	if d.msg == nil {
+	switch need := wantOf(k.op); {
+	case need&^d.have != 0:
 		return unknown
-	}
-	if k.op != opHeader && k.op != opBody && k.op != opText {
-		return verdictOf(m.structure(k, d.msg.Structure))
-	}
-	if d.body == nil {
-		return unknown
+	case need == mailbox.WantStructure:
+		return verdictOf(m.structure(k, d.structure))
 	}
 	return verdictOf(m.octets(k, d))
+}
+
+// wantOf says what a key is answered from.
+func wantOf(op searchOp) mailbox.Want {
+	switch {
+	case op == opBody || op == opText:
+		return mailbox.WantBody | mailbox.WantHeader | mailbox.WantStructure
+	case op == opHeader:
+		return mailbox.WantHeader
+	case op >= opSentSince && op <= opSentOn, op >= opSubject && op <= opCc:
+		return mailbox.WantStructure
+	}
+	return 0
+}
+
+// plan finds out what the keys need.
+func (m *matcher) plan(k *searchKey) {
+	need := wantOf(k.op)
+	m.want |= need
+	if need&mailbox.WantBody == 0 {
+		m.cheap |= need
+	}
+	for i := range k.kids {
+		m.plan(&k.kids[i])
+	}
+}
+
+// judge evaluates a key for a candidate of which want has been read. It keeps nothing
+// of the item.
+func (m *matcher) judge(k *searchKey, d *candidate, it *mailbox.Item, want mailbox.Want) (v verdict, err error) {
+	if want&mailbox.WantStructure != 0 {
+		if d.structure, err = it.Structure(); err != nil {
+			return noMatch, err
+		}
+	}
+	if want&mailbox.WantHeader != 0 {
+		d.header = it.Header[:min(len(it.Header), mime.MaxHeader):len(it.Header)]
+	}
+	d.body, d.have = it.Body, want
+	v = m.eval(k, d)
+	d.structure, d.header, d.body, d.fields, d.have = nil, nil, nil, nil, 0
+	return v, d.err
 }
 
 // joined evaluates keys until one gives the verdict that decides; all others give rest.
@@ -194,15 +236,10 @@ func (m *matcher) octets(k *searchKey, d *candidate) bool {
 
 // header looks for text in the fields called name, or in all, decoded.
 func (m *matcher) header(d *candidate, name, text string) bool {
-	if d.head == nil {
-		raw, err := mime.RawHeader(d.body, d.msg.Structure.Root)
-		if err != nil {
-			d.err = err
-			return false
-		}
-		d.head = mime.Fields(raw)
+	if d.fields == nil {
+		d.fields = mime.Fields(d.header)
 	}
-	return m.inFields(d.head, name, text)
+	return m.inFields(d.fields, name, text)
 }
 
 func (m *matcher) inFields(fields []mime.Field, name, text string) bool {
@@ -219,7 +256,10 @@ func (m *matcher) inFields(fields []mime.Field, name, text string) bool {
 
 // inBody looks through the text parts and the messages inside, until the first hit.
 func (m *matcher) inBody(d *candidate, text string) (found bool) {
-	root := d.msg.Structure.Root
+	root := d.structure.Root
+	if root == nil {
+		return false
+	}
 	root.Walk(func(_ []int, p *mime.Part) bool {
 		found = m.inPart(d, p, p != root, text)
 		return !found && d.err == nil
@@ -269,10 +309,4 @@ func (f *folder) fold(s string) string {
 
 func (f *folder) contains(s, folded string) bool {
 	return folded == "" || strings.Contains(f.fold(s), folded)
-}
-
-// gone reports that a message was expunged meanwhile.
-func gone(err error) bool {
-	var me *mailbox.Error
-	return errors.As(err, &me) && me.Kind == mailbox.NotFound
 }

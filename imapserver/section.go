@@ -2,6 +2,7 @@ package imapserver
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -17,20 +18,47 @@ func decimal64(n int64) string { return strconv.FormatInt(n, 10) }
 
 // writeSection writes the octets of a section: as stored, from the offsets of the
 // structure. A section that is not there is NIL.
-func (c *conn) writeSection(s *imap.FetchItemBodySection, m *mailbox.Message, body mailbox.Body) {
-	if s.HeaderFields != nil || s.HeaderFieldsNot != nil {
-		c.writeFields(s, m.Structure, body)
-		return
+func (r *fetchRun) writeSection(s *imap.FetchItemBodySection, ct *content) {
+	from, where, found := r.locate(s, ct)
+	switch {
+	case !found:
+		r.c.out.str("NIL")
+	case s.HeaderFields != nil || s.HeaderFieldsNot != nil:
+		r.writeFields(s, from, where)
+	default:
+		r.c.out.literalFrom(from, clip(&where, s.Partial), where.Len())
 	}
-	r, found := mime.Range{End: body.Size()}, true
-	if m != nil && (len(s.Part) > 0 || s.Specifier != imap.PartSpecifierNone) {
-		r, found = sectionRange(s, m.Structure)
+}
+
+// locate returns what a section is cut from, and where it lies there.
+func (r *fetchRun) locate(s *imap.FetchItemBodySection, ct *content) (from io.ReaderAt, where mime.Range, found bool) {
+	switch {
+	case len(s.Part) > 0 || s.Specifier == imap.PartSpecifierText:
+		where, found = sectionRange(s, ct.parts)
+		return ct.Body, where, found
+	case s.Specifier == imap.PartSpecifierNone:
+		return ct.Body, mime.Range{End: ct.Body.Size()}, true
 	}
-	if !found {
-		c.out.str("NIL")
-		return
+	return &header{r.c, ct.Item}, mime.Range{End: ct.HeaderSize}, true
+}
+
+// header reads the header of a message: from what was read already, or, of one that
+// is longer, from the message.
+type header struct {
+	c  *conn
+	it *mailbox.Item
+}
+
+func (h *header) ReadAt(b []byte, off int64) (int, error) {
+	if off+int64(len(b)) <= int64(len(h.it.Header)) {
+		return copy(b, h.it.Header[off:]), nil
 	}
-	c.out.literalFrom(body, clip(&r, s.Partial), r.Len())
+	body, err := h.c.srv.opt.Store.OpenMessage(h.c.ctx, h.c.ident.Account, h.it.Message)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	return body.ReadAt(b, off)
 }
 
 // clip narrows a range to what a partial asks for and returns its start.
@@ -78,38 +106,43 @@ func inner(p *mime.Part) *mime.Part {
 }
 
 // maxHeader is how much of a header is looked at for HEADER.FIELDS.
-const maxHeader = 1 << 20
+const maxHeader = mailbox.MaxHeader
 
-// writeFields writes the header fields that were asked for, in the message's order,
-// and the empty line.
-func (c *conn) writeFields(s *imap.FetchItemBodySection, st *mime.Structure, body mailbox.Body) {
-	where, found := sectionRange(s, st)
-	if !found {
-		c.out.str("NIL")
-		return
-	}
-	raw := make([]byte, min(where.Len(), maxHeader))
-	if n, err := body.ReadAt(raw, where.Start); n < len(raw) {
-		if err == nil {
-			err = io.ErrUnexpectedEOF
-		}
-		c.out.fail(err)
+// writeFields writes the fields of a header that were asked for, in the message's
+// order, and the empty line.
+func (r *fetchRun) writeFields(s *imap.FetchItemBodySection, from io.ReaderAt, where mime.Range) {
+	raw, err := rawFields(from, where)
+	if err != nil {
+		r.c.out.fail(err)
 		return
 	}
 	names, not := s.HeaderFields, false
 	if names == nil {
 		names, not = s.HeaderFieldsNot, true
 	}
-	out := pickFields(raw, names, not)
-	r := mime.Range{End: int64(len(out))}
-	c.out.literalFrom(bytes.NewReader(out), clip(&r, s.Partial), r.Len())
+	r.fields = pickFields(r.fields[:0], raw, names, not)
+	out := mime.Range{End: int64(len(r.fields))}
+	clip(&out, s.Partial)
+	r.c.out.literal(r.fields[out.Start:out.End])
 }
 
-// pickFields returns the fields of a raw header that have one of names (or none of
+// rawFields returns a header, of which maxHeader octets are looked at.
+func rawFields(from io.ReaderAt, where mime.Range) ([]byte, error) {
+	n := min(where.Len(), maxHeader)
+	if h, top := from.(*header); top && n == int64(len(h.it.Header)) {
+		return h.it.Header, nil
+	}
+	raw := make([]byte, n)
+	if n, err := from.ReadAt(raw, where.Start); n < len(raw) {
+		return nil, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	return raw, nil
+}
+
+// pickFields appends the fields of a raw header that have one of names (or none of
 // them), folded as they are, with the empty line at the end.
-func pickFields(raw []byte, names []string, not bool) []byte {
-	out := make([]byte, 0, min(len(raw)+2, 1024))
-	keep := false
+func pickFields(out, raw []byte, names []string, not bool) []byte {
+	from, keep := len(out), false
 	for len(raw) > 0 {
 		line := raw
 		if i := bytes.IndexByte(raw, '\n'); i >= 0 {
@@ -126,21 +159,23 @@ func pickFields(raw []byte, names []string, not bool) []byte {
 			out = append(out, line...)
 		}
 	}
-	if n := len(out); n > 0 && out[n-1] != '\n' {
+	if n := len(out); n > from && out[n-1] != '\n' {
 		out = append(out, "\r\n"...)
 	}
 	return append(out, "\r\n"...)
 }
 
-// fieldName returns the name of the field that a line begins; "" if it begins none.
-func fieldName(line []byte) string {
+// fieldName returns the name of the field that a line begins; none if it begins none.
+func fieldName(line []byte) []byte {
 	i := bytes.IndexByte(line, ':')
 	if i < 0 {
-		return ""
+		return nil
 	}
-	return string(bytes.TrimRight(line[:i], " \t"))
+	return bytes.TrimRight(line[:i], " \t")
 }
 
-func has(names []string, name string) bool {
-	return name != "" && slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+func has(names []string, name []byte) bool {
+	return len(name) > 0 && slices.ContainsFunc(names, func(n string) bool {
+		return len(n) == len(name) && strings.EqualFold(n, string(name))
+	})
 }

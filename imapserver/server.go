@@ -25,7 +25,7 @@ type store interface {
 	Mailboxes(ctx context.Context, account mailbox.AccountID) ([]mailbox.Mailbox, error)
 	Snapshot(ctx context.Context, account mailbox.AccountID, id mailbox.MailboxID) (*mailbox.Snapshot, error)
 	Flags(account mailbox.AccountID, set mailbox.FlagSet) []imap.Flag
-	Messages(ctx context.Context, account mailbox.AccountID, ids []mailbox.MessageID, fn func(*mailbox.Message) error) error
+	Read(ctx context.Context, account mailbox.AccountID, ids []mailbox.MessageID, want mailbox.Want, fn func(*mailbox.Item) error) error
 	OpenMessage(ctx context.Context, account mailbox.AccountID, id mailbox.MessageID) (mailbox.Body, error)
 	Watch(account mailbox.AccountID, id mailbox.MailboxID) (wake <-chan struct{}, cancel func())
 }

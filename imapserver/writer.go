@@ -62,6 +62,14 @@ func (w *writer) str(s string) *writer {
 }
 
 func (w *writer) bytes(b []byte) *writer {
+	if len(b) > bufferSize && w.err == nil { // not worth a copy
+		w.push()
+		if w.err == nil {
+			_, w.err = w.w.Write(b)
+			w.sent += int64(len(b))
+		}
+		return w
+	}
 	w.grow(len(b))
 	w.buf = append(w.buf, b...)
 	return w
@@ -93,6 +101,15 @@ func (w *writer) quoted(s string, utf8 bool) *writer {
 	}
 	w.buf = append(w.buf, '"')
 	return w
+}
+
+// literal writes b as a literal; an empty one as "", like literalFrom.
+func (w *writer) literal(b []byte) {
+	if len(b) == 0 {
+		w.str(`""`)
+		return
+	}
+	w.str("{").num(uint64(len(b))).str("}\r\n").bytes(b)
 }
 
 // literalFrom writes size octets of r from off as a literal, in steps. An empty one
