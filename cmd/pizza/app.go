@@ -42,6 +42,9 @@ func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+	set.watcher.OnError(func(err error) {
+		log.Error("settings.json is wrong: the last good settings hold until it is corrected", "err", err)
+	})
 	a := &app{root: root, settings: set, log: log, store: store, accounts: store.AccountDB()}
 	if err := a.build(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pizza/imapserver"
+	"pizza/internal/config"
 	"pizza/smtpgate"
 	"pizza/web"
 )
@@ -79,13 +80,11 @@ type servers struct {
 	failed  chan error
 }
 
-var services = []string{"imap", "imaps", "smtp", "smtps", "web"}
-
 // newServers opens all sockets before anything is served: a taken port stops the
 // start and leaves nothing half done.
 func newServers(a *app) (*servers, error) {
 	s := &servers{app: a, sockets: map[string]listeners{}, failed: make(chan error, 1)}
-	for _, name := range services {
+	for _, name := range config.Services {
 		l, err := listen(name, a.settings.Listen.Get(name))
 		if err != nil {
 			return nil, errors.Join(err, s.closeSockets())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,8 +126,9 @@ func (a *app) List(ctx context.Context, account, name string) ([]item, error) {
 	var ids []mailbox.MessageID
 	for _, e := range snapshot.All() {
 		entries[e.Message] = e
-		ids = append([]mailbox.MessageID{e.Message}, ids...)
+		ids = append(ids, e.Message)
 	}
+	slices.Reverse(ids)
 	var list []item
 	err = a.store.Messages(ctx, id.Account, ids, func(m *mailbox.Message) error {
 		it, err := a.item(ctx, id.Account, m, entries[m.ID])

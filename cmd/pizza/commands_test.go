@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"pizza/agent"
+)
+
+// Control characters of a mail never reach the terminal.
+func TestPrintItems(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	items := []item{
+		{Unread: true, Date: time.Unix(0, 0), Subject: "evil \x1b]0;title\x07 \u009b31m", Kind: "result", Task: "k3v9m2x7qa"},
+		{Date: time.Unix(0, 0), Subject: "ask", Kind: "approval", Task: "k3v9m2x7qa", Decision: "0123456789abcde"},
+		{Date: time.Unix(0, 0), Subject: "by hand"},
+	}
+	if err := printItems(&b, items); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(b.String(), "\x1b\x07\u009b") {
+		t.Errorf("control characters in %q", b.String())
+	}
+	for _, want := range []string{"* k3v9m2x7qa", "  0123456789abcde", "  -", "approval", "mail"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+func TestRest(t *testing.T) {
+	t.Parallel()
+	open := []agent.Decision{{ID: "d1", Subject: "Approve?"}}
+	for _, tt := range []struct {
+		name  string
+		shown agent.Shown
+		rests bool
+		state agent.RunState
+	}{
+		{"working", agent.Shown{State: agent.Working}, false, ""},
+		{"done", agent.Shown{State: agent.Done, Text: "x"}, true, agent.Done},
+		{"done, another mail waits", agent.Shown{State: agent.Done, Queue: 1}, false, ""},
+		{"asks", agent.Shown{State: agent.Waiting, Open: open}, true, agent.Waiting},
+		{"waits for a timer", agent.Shown{State: agent.Waiting, For: "timer"}, false, ""},
+		{"failed", agent.Shown{State: agent.Failed}, true, agent.Failed},
+	} {
+		if got, rests := rest(tt.shown); rests != tt.rests || got.State != tt.state {
+			t.Errorf("%s: %+v, %v", tt.name, got, rests)
+		}
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "Task", "\n  do this \nand that": "do this", strings.Repeat("é", 80): strings.Repeat("é", 69) + "…",
+	} {
+		if got := firstLine(in); got != want {
+			t.Errorf("firstLine(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Wrong command lines end with one line and a code that is not 0.
+func TestRunSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"nosuch"}, {"show"}, {"approve"}, {"answer", "x"}, {"send", "--data-root", t.TempDir(), "--attach", "/no/such/file", "x"},
+		{"password", "--data-root", t.TempDir()}, {"password", "../x", "--data-root", t.TempDir()},
+		{"send", "--data-root", t.TempDir(), "--wait", "say x"}, {"inbox", "--data-root", t.TempDir(), "--account", "nobody"},
+	} {
+		if code := run(t.Context(), args); code == 0 {
+			t.Errorf("pizza %q succeeded", args)
+		}
+	}
+}
