@@ -1,6 +1,8 @@
 package imapserver
 
 import (
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/emersion/go-imap/v2"
@@ -108,7 +110,7 @@ func (c *conn) writeESearch(s *searching, hits []hit, num numbering, number func
 
 // find returns the messages that match, in order.
 func (c *conn) find(k *searchKey) ([]hit, error) {
-	m := &matcher{c: c, now: time.Now().Unix(), spans: map[*searchKey][]span{}, flags: map[flagOf]bool{}, folder: newFolder()}
+	m := &matcher{c: c, now: time.Now().Unix(), mu: &sync.Mutex{}, spans: map[*searchKey][]span{}, flags: map[flagOf]bool{}, folder: newFolder()}
 	m.plan(k)
 	var hits []hit
 	var open []*candidate // those that the snapshot does not decide
@@ -166,8 +168,44 @@ func (c *conn) read(m *matcher, k *searchKey, open []*candidate) (hits []hit, er
 	if len(open) == 0 {
 		return hits, nil
 	}
-	more, _, err := c.readStage(m, k, open, m.want)
+	more, err := c.readBodies(m, k, open)
 	return mergeHits(hits, more), err
+}
+
+// readBodies decides candidates for good, on two goroutines when that is worth it:
+// reading and decoding text is what a search spends its time with.
+func (c *conn) readBodies(m *matcher, k *searchKey, open []*candidate) ([]hit, error) {
+	if m.want&mailbox.WantBody == 0 || len(open) < 16 || runtime.GOMAXPROCS(0) == 1 {
+		hits, _, err := c.readStage(m, k, open, m.want)
+		return hits, err
+	}
+	var first struct {
+		hits []hit
+		err  error
+	}
+	half := len(open) / 2
+	ended := inBackground(func() { first.hits, _, first.err = c.readStage(m.twin(), k, open[:half], m.want) })
+	hits, _, err := c.readStage(m, k, open[half:], m.want)
+	ended()
+	if err == nil {
+		err = first.err
+	}
+	return append(first.hits, hits...), err
+}
+
+// inBackground runs fn on a goroutine. The function it returns waits for the end, and
+// passes on a panic, so that it ends the connection only.
+func inBackground(fn func()) (wait func()) {
+	panicked := make(chan any, 1)
+	go func() {
+		defer func() { panicked <- recover() }()
+		fn()
+	}()
+	return func() {
+		if p := <-panicked; p != nil {
+			panic(p)
+		}
+	}
 }
 
 // readStage reads want of candidates and returns those that match, and those that

@@ -3,6 +3,7 @@ package imapserver
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/emersion/go-imap/v2"
@@ -51,9 +52,18 @@ type matcher struct {
 	now   int64
 	want  mailbox.Want // what all keys together may need
 	cheap mailbox.Want // the part of it to look at before bodies are read; 0: nothing is gained by that
+	*folder
+
+	mu    *sync.Mutex // guards what follows, and the session, while twins are at work
 	spans map[*searchKey][]span
 	flags map[flagOf]bool
-	*folder
+}
+
+// twin returns a matcher for the same search on another goroutine.
+func (m *matcher) twin() *matcher {
+	other := *m
+	other.folder = newFolder()
+	return &other
 }
 
 type flagOf struct {
@@ -118,10 +128,14 @@ func (m *matcher) plan(k *searchKey) {
 // judge evaluates a key for a candidate of which want has been read. It keeps nothing
 // of the item.
 func (m *matcher) judge(k *searchKey, d *candidate, it *mailbox.Item, want mailbox.Want) (v verdict, err error) {
-	if want&mailbox.WantStructure != 0 {
-		if d.structure, err = it.Structure(); err != nil {
-			return noMatch, err
-		}
+	switch {
+	case want&mailbox.WantBody != 0:
+		d.structure, err = it.Structure()
+	case want&mailbox.WantStructure != 0:
+		d.structure, err = it.Fields()
+	}
+	if err != nil {
+		return noMatch, err
 	}
 	if want&mailbox.WantHeader != 0 {
 		d.header = it.Header[:min(len(it.Header), mime.MaxHeader):len(it.Header)]
@@ -147,6 +161,8 @@ func (m *matcher) joined(kids []searchKey, d *candidate, decides, rest verdict) 
 
 // entry answers from the snapshot.
 func (m *matcher) entry(k *searchKey, d *candidate) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	day := func() int64 { return floorDay(d.e.Date + int64(d.e.Zone)*60) }
 	switch k.op {
 	case opSeq, opUID:

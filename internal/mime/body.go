@@ -158,7 +158,11 @@ func Text(r io.ReaderAt, p *Part, limit int64) (string, error) {
 		return "", nil
 	}
 	limit = min(limit, maxText)
-	b, err := io.ReadAll(io.LimitReader(DecodedBody(r, p), 2*limit+utf8Slack))
+	most := 2*limit + utf8Slack
+	var buf bytes.Buffer
+	buf.Grow(int(min(p.Body.Len(), most, textGuess)) + bytes.MinRead)
+	_, err := buf.ReadFrom(io.LimitReader(DecodedBody(r, p), most))
+	b := buf.Bytes()
 	v := decodeCharset(b, textCharset(p, b))
 	v = strings.TrimPrefix(v, "\ufeff")
 	v = lineFeeds(v)
@@ -171,6 +175,7 @@ func Text(r io.ReaderAt, p *Part, limit int64) (string, error) {
 const (
 	maxText   = 1 << 30
 	utf8Slack = 4 << 10
+	textGuess = 1 << 20 // memory taken before anything is read
 )
 
 // textCharset finds the charset of b: the parameter, or what HTML says of itself. A

@@ -43,17 +43,24 @@ func Decode(b []byte) (*Structure, error) {
 	// One copy of everything; the strings of the result are pieces of it.
 	d := decoder{s: string(b[1:]), parts: MaxParts}
 	s := &Structure{Envelope: []byte(d.str()), Body: []byte(d.str()), BodyStructure: []byte(d.str())}
-	s.MessageID = d.str()
-	s.InReplyTo = d.strs()
-	s.References = d.strs()
-	s.Subject = d.str()
-	for _, list := range []*[]Address{&s.From, &s.To, &s.Cc, &s.ReplyTo} {
-		*list = d.addresses()
-	}
-	s.Date = d.time()
-	s.Lines = d.num()
+	d.fields(s)
 	s.Root = d.part(0)
 	if d.bad || d.s != "" || s.Root == nil {
+		return nil, ErrFormat
+	}
+	return s, nil
+}
+
+// DecodeFields is Decode without Root and the rendered items, at a fraction of its
+// cost: for searches and lists.
+func DecodeFields(b []byte) (*Structure, error) {
+	_, rest, err := rendered(b)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{s: string(rest)}
+	s := &Structure{}
+	if d.fields(s); d.bad {
 		return nil, ErrFormat
 	}
 	return s, nil
@@ -62,19 +69,25 @@ func Decode(b []byte) (*Structure, error) {
 // Rendered returns the rendered items of an encoded structure without decoding the
 // rest. They share b's memory.
 func Rendered(b []byte) (envelope, body, bodyStructure []byte, err error) {
+	items, _, err := rendered(b)
+	return items[0], items[1], items[2], err
+}
+
+// rendered cuts the rendered items off an encoded structure.
+func rendered(b []byte) (items [3][]byte, rest []byte, err error) {
 	if len(b) == 0 || b[0] != FormatVersion {
-		return nil, nil, nil, ErrFormat
+		return items, nil, ErrFormat
 	}
 	b = b[1:]
-	for _, item := range []*[]byte{&envelope, &body, &bodyStructure} {
+	for i := range items {
 		n, k := binary.Uvarint(b)
 		if k <= 0 || n > uint64(len(b)-k) {
-			return nil, nil, nil, fmt.Errorf("%w: cut", ErrFormat)
+			return [3][]byte{}, nil, fmt.Errorf("%w: cut", ErrFormat)
 		}
 		end := k + int(n)
-		*item, b = b[k:end:end], b[end:]
+		items[i], b = b[k:end:end], b[end:]
 	}
-	return envelope, body, bodyStructure, nil
+	return items, b, nil
 }
 
 type encoder struct{ b []byte }
@@ -222,6 +235,17 @@ func (d *decoder) time() time.Time {
 		return t.UTC()
 	}
 	return t.In(time.FixedZone("", int(off)))
+}
+
+// fields reads the decoded header fields.
+func (d *decoder) fields(s *Structure) {
+	s.MessageID = d.str()
+	s.InReplyTo = d.strs()
+	s.References = d.strs()
+	s.Subject = d.str()
+	s.From, s.To, s.Cc, s.ReplyTo = d.addresses(), d.addresses(), d.addresses(), d.addresses()
+	s.Date = d.time()
+	s.Lines = d.num()
 }
 
 func (d *decoder) part(depth int) *Part {

@@ -3,6 +3,7 @@ package mime
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -32,8 +33,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add(Encode(parse(f, "From: a@b\r\n\r\nx")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _, _, _ = Rendered(b)
+		fields, ferr := DecodeFields(b)
 		if s, err := Decode(b); err == nil {
 			s.Root.Walk(func([]int, *Part) bool { return true })
+			s.Root, s.Envelope, s.Body, s.BodyStructure = nil, nil, nil, nil
+			if ferr != nil || !reflect.DeepEqual(fields, s) {
+				t.Fatalf("DecodeFields: %v", ferr)
+			}
 		}
 	})
 }

@@ -72,32 +72,45 @@ type copied struct {
 	structured, file bool // it has a structure; its bytes lie in a file
 }
 
-// finder finds rows by number.
+// finder finds rows by number, in buckets that have such keys.
 type finder struct {
-	rows, structures, bodies *bolt.Cursor
+	rows, structures, bodies table
 	key                      [8]byte
 }
 
+type table struct {
+	*bolt.Cursor
+	placed bool // the cursor stands somewhere
+}
+
 func newFinder(tx *bolt.Tx) (*finder, error) {
-	src := &finder{}
+	f := &finder{}
 	for _, b := range []struct {
-		of     bkt
-		cursor **bolt.Cursor
-	}{{bktMessage, &src.rows}, {bktStructure, &src.structures}, {bktBody, &src.bodies}} {
+		of    bkt
+		table *table
+	}{{bktMessage, &f.rows}, {bktStructure, &f.structures}, {bktBody, &f.bodies}} {
 		bucket := tx.Bucket([]byte(bucketNames[b.of]))
 		if bucket == nil {
 			return nil, fmt.Errorf("bucket %s is missing: %w", bucketNames[b.of], errCodec)
 		}
-		*b.cursor = bucket.Cursor()
+		b.table.Cursor = bucket.Cursor()
 	}
-	return src, nil
+	return f, nil
 }
 
 // get returns the value of a number, which is valid during the transaction; nil when
-// there is none.
-func (f *finder) get(c *bolt.Cursor, n uint64) []byte {
-	binary.BigEndian.PutUint64(f.key[:], n)
-	if k, v := c.Seek(f.key[:]); bytes.Equal(k, f.key[:]) {
+// there is none. Messages of a mailbox mostly lie one behind the other.
+func (f *finder) get(t *table, n uint64) []byte {
+	key := f.key[:]
+	binary.BigEndian.PutUint64(key, n)
+	if t.placed {
+		if k, v := t.Next(); bytes.Equal(k, key) {
+			return v
+		}
+	}
+	k, v := t.Seek(key)
+	t.placed = k != nil
+	if bytes.Equal(k, key) {
 		return v
 	}
 	return nil
@@ -123,7 +136,7 @@ func (r *reading) copy(a *account, ids []mailbox.MessageID) (n int, err error) {
 
 // take copies one message, unless it would be too much for this step.
 func (r *reading) take(src *finder, id mailbox.MessageID) (bool, error) {
-	row := src.get(src.rows, uint64(id))
+	row := src.get(&src.rows, uint64(id))
 	if row == nil {
 		return true, nil // gone
 	}
@@ -134,11 +147,11 @@ func (r *reading) take(src *finder, id mailbox.MessageID) (bool, error) {
 	}
 	var structure, octets []byte
 	if r.want&mailbox.WantStructure != 0 {
-		structure = src.get(src.structures, m.body)
+		structure = src.get(&src.structures, m.body)
 		m.structured = structure != nil
 	}
 	if r.want&(mailbox.WantHeader|mailbox.WantBody) != 0 && m.size > 0 {
-		octets = src.get(src.bodies, m.body)
+		octets = src.get(&src.bodies, m.body)
 		m.file = octets == nil
 		if r.want&mailbox.WantBody == 0 {
 			octets = octets[:min(int64(len(octets)), m.head)]

@@ -52,6 +52,10 @@ func (f *fixture) readAll(ids []mailbox.MessageID, want mailbox.Want) []read {
 		f.ok(err)
 		st, err := it.Structure()
 		f.ok(err)
+		fields, err := it.Fields()
+		f.ok(err)
+		st.Root, st.Envelope, st.Body, st.BodyStructure = nil, nil, nil, nil
+		f.same("fields", *fields, *st)
 		got := read{it.Message, string(it.Header), "", it.HeaderSize, string(envelope), string(structure), st.Subject}
 		if it.Body != nil {
 			all, err := io.ReadAll(io.NewSectionReader(it.Body, 0, it.Body.Size()))
