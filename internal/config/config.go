@@ -7,7 +7,7 @@
 // secret is used. It is written 0600 and replaced by rename.
 //
 // A Watcher re-reads the file when it changes. A file that has become wrong changes
-// nothing: the last good settings stay in force, and Err tells why.
+// nothing: the last good settings stay in force; Err and OnError tell why.
 //
 // Plain-text listeners are for loopback addresses only: passwords and mail would cross
 // the network readable by everybody on it.
@@ -81,8 +81,8 @@ type Grant struct {
 // Limits of the server and of a run.
 type Limits struct {
 	Workers           int `json:"workers"`             // runs that work at the same time. 16
-	ModelCalls        int `json:"model_calls"`         // model calls of a run before it asks to go on. 20
-	ToolCalls         int `json:"tool_calls"`          // tool calls of a run before it asks to go on. 40
+	ModelCalls        int `json:"model_calls"`         // model calls of a run before it ends with what it has. 20
+	ToolCalls         int `json:"tool_calls"`          // tool calls of a run before it ends with what it has. 40
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
 	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15

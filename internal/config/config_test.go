@@ -339,6 +339,8 @@ func TestWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var told []error
+	w.OnError(func(err error) { told = append(told, err) })
 	model := func() string { return w.Current().Model }
 	write(t, dir, `{"model": "a:b"}`)
 	if got := model(); got != "runbook:mail" {
@@ -353,10 +355,17 @@ func TestWatch(t *testing.T) {
 	if got := model(); got != "a:b" || problemsOf(t, w.Err()) == nil {
 		t.Errorf("after a mistake: %s, %v", got, w.Err())
 	}
+	c.t = c.t.Add(time.Second)
+	if got := model(); got != "a:b" || len(told) != 1 || told[0] != w.Err() {
+		t.Errorf("told of one mistake: %v", told)
+	}
 	write(t, dir, `{"model": "corrected:b"}`)
 	c.t = c.t.Add(time.Second)
 	if got := model(); got != "corrected:b" || w.Err() != nil {
 		t.Errorf("after the correction: %s, %v", got, w.Err())
+	}
+	if len(told) != 1 {
+		t.Errorf("told of the correction: %v", told)
 	}
 	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ type Watcher struct {
 	mu      sync.Mutex // guards below
 	current *Resolved
 	err     error
+	onError func(error)
 	seen    stamp
 	checked time.Time
 }
@@ -65,18 +66,34 @@ func (w *Watcher) Current() *Resolved {
 	seen, err := w.stat()
 	switch {
 	case err != nil:
-		w.err = err
+		w.note(err)
 		return w.current
 	case seen == w.seen:
 		return w.current
 	}
 	w.seen = seen
 	next, err := Resolve(w.src)
-	w.err = err
+	w.note(err)
 	if err == nil {
 		w.current = next
 	}
 	return w.current
+}
+
+// note keeps err and tells of it, once for as long as it is the same.
+func (w *Watcher) note(err error) {
+	if err != nil && w.onError != nil && (w.err == nil || w.err.Error() != err.Error()) {
+		w.onError(err)
+	}
+	w.err = err
+}
+
+// OnError has f called when the file has become wrong, or wrong in another way. f is
+// called within Current and must not call w.
+func (w *Watcher) OnError(f func(error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onError = f
 }
 
 // Err is what is wrong with the file as it is now, if the settings that hold are older.
