@@ -4,11 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/emersion/go-imap/v2"
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 
 	"pizza/internal/mime"
 	"pizza/mailbox"
@@ -252,6 +249,9 @@ func (m *matcher) octets(k *searchKey, d *candidate) bool {
 
 // header looks for text in the fields called name, or in all, decoded.
 func (m *matcher) header(d *candidate, name, text string) bool {
+	if m.headerLacks(d.header, text) {
+		return false
+	}
 	if d.fields == nil {
 		d.fields = mime.Fields(d.header)
 	}
@@ -290,11 +290,15 @@ func (m *matcher) inPart(d *candidate, p *mime.Part, inside bool, text string) b
 			d.err = err
 			return false
 		}
-		if m.inFields(mime.Fields(raw), "", text) {
+		if !m.headerLacks(raw, text) && m.inFields(mime.Fields(raw), "", text) {
 			return true
 		}
 	}
 	if p.Type != "text" || len(p.Children) > 0 {
+		return false
+	}
+	if lacks, err := m.partLacks(d.body, p, text); lacks || err != nil {
+		d.err = err
 		return false
 	}
 	content, err := mime.Text(d.body, p, maxText)
@@ -306,23 +310,4 @@ func (m *matcher) inPart(d *candidate, p *mime.Part, inside bool, text string) b
 		content, _ = mime.HTMLText(content)
 	}
 	return m.contains(content, text)
-}
-
-// folder makes strings comparable without regard to case and width, in all of
-// Unicode. It is not safe for concurrent use.
-type folder struct{ caser cases.Caser }
-
-func newFolder() *folder { return &folder{cases.Fold()} }
-
-func (f *folder) fold(s string) string {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return norm.NFKC.String(f.caser.String(norm.NFKC.String(s)))
-		}
-	}
-	return strings.ToLower(s)
-}
-
-func (f *folder) contains(s, folded string) bool {
-	return folded == "" || strings.Contains(f.fold(s), folded)
 }

@@ -15,11 +15,12 @@ func DecodedBody(r io.ReaderAt, p *Part) io.Reader {
 	if p.Type == "multipart" {
 		return raw
 	}
+	step := int(min(max(p.Body.Len(), 64), 16<<10))
 	switch p.Encoding {
 	case "base64":
-		return &decodingReader{src: raw, dec: new(base64State)}
+		return &decodingReader{src: raw, dec: new(base64State), step: step}
 	case "quoted-printable":
-		return &decodingReader{src: raw, dec: new(qpState)}
+		return &decodingReader{src: raw, dec: new(qpState), step: step}
 	}
 	return raw
 }
@@ -34,6 +35,7 @@ type bodyDecoder interface {
 type decodingReader struct {
 	src  io.Reader
 	dec  bodyDecoder
+	step int // octets to read at a time
 	in   []byte
 	out  []byte // decoded, unread from pos on
 	pos  int
@@ -50,7 +52,7 @@ func (d *decodingReader) Read(b []byte) (int, error) {
 			return 0, d.done
 		}
 		if d.in == nil {
-			d.in = make([]byte, 16<<10)
+			d.in, d.out = make([]byte, d.step), make([]byte, 0, d.step)
 		}
 		n, err := d.src.Read(d.in)
 		d.out, d.pos = d.dec.append(d.out[:0], d.in[:n]), 0

@@ -105,6 +105,9 @@ var charsetAlias = map[string]encoding.Encoding{
 	"iso88591windows3.11": charmap.Windows1252,
 }
 
+// squeezer takes out what spellings of a charset differ in.
+var squeezer = strings.NewReplacer("-", "", "_", "", " ", "")
+
 // findCharset returns the encoding named name; encoding.Nop means UTF-8, and nil that
 // the name says nothing (it is missing, means ASCII or "unknown").
 func findCharset(name string) (enc encoding.Encoding, known bool) {
@@ -115,7 +118,7 @@ func findCharset(name string) (enc encoding.Encoding, known bool) {
 	if len(name) > 64 {
 		return nil, false
 	}
-	squeezed := strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)
+	squeezed := squeezer.Replace(name)
 	if enc, ok := charsetAlias[squeezed]; ok {
 		return enc, true
 	}
