@@ -123,20 +123,6 @@ func ExpiredText(a About) string {
 		"If you still want it, reply to the task's last mail or write a new one; you will be asked again.")
 }
 
-// ForeignText refuses a decision by somebody who may not make it.
-func ForeignText(a About, login string) string {
-	return paragraphs(
-		"Your reply decided nothing: only the owner of the task can decide this, signed in with full rights"+asLogin(login)+".",
-		"Nothing was changed.")
-}
-
-func asLogin(login string) string {
-	if login == "" {
-		return ""
-	}
-	return "; you are signed in as " + login
-}
-
 // GoneText answers a reply to a decision that is not there any more.
 func GoneText() string {
 	return paragraphs(
@@ -187,7 +173,7 @@ func failureWords(class, model string) (what, do string) {
 	switch class {
 	case "auth":
 		return model + " did not accept our key, or the account behind it has no credit.",
-			"Check the key of that provider in the settings (`pizza doctor` says which), then reply to this mail to try again."
+			"Check the key of that provider: its environment variable, or `providers` in settings.json. Start `pizza serve` again, then reply to this mail to try again."
 	case "rate_limit":
 		return model + " allows no more calls for now.", "Wait a while, then reply to this mail to try again, or choose another model."
 	case "overloaded":
@@ -202,7 +188,7 @@ func failureWords(class, model string) (what, do string) {
 	case "filtered":
 		return model + " refused, by its own rules about content.", "Write it in other words in a reply, or choose another model."
 	case "invalid":
-		return model + " did not accept the request.", "That is probably a wrong model name or setting: `pizza doctor` checks them. Then reply to this mail to try again."
+		return model + " did not accept the request.", "That is probably a wrong model name or setting: check `model` and `providers` in settings.json, and PIZZA_MODEL. Start `pizza serve` again, then reply to this mail to try again."
 	case "failed":
 		return model + " reports that it failed.", "Change what the task asks for, in a reply or in a new mail."
 	}

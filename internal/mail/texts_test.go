@@ -23,7 +23,7 @@ func ourTexts() map[string]string {
 		"help": HelpText(about, "there is a question mark in it"), "help unknown": HelpText(unknown, ""),
 		"difference": DifferenceText(about, "- amount: 40\n+ amount: 30"),
 		"decided":    DecidedText(about, "approve", "me", "reply", noon), "expired": ExpiredText(about),
-		"foreign": ForeignText(about, "ann"), "gone": GoneText(), "again": AskAgainText(5, "approve"),
+		"gone": GoneText(), "again": AskAgainText(5, "approve"),
 		"status": StatusText(Status{Task: "abcdefghjk", Subject: "write a note", State: "waiting", For: "approval", Model: "runbook:mail", Since: noon, Now: noon, Steps: 3, Last: "read a.txt"}),
 	}
 	for _, class := range []string{"auth", "rate_limit", "overloaded", "context_length", "timeout", "invalid", "filtered", "network", "failed", ""} {
@@ -42,10 +42,9 @@ func TestTextsSayWhatToDo(t *testing.T) {
 		"difference":   {"  - amount: 40", "  + amount: 30", "Nothing was decided"},
 		"decided":      {"approved by me (reply)", "8 Dec 2026"},
 		"expired":      {"expired", "was not done", "new one"},
-		"foreign":      {"ann", "owner"},
 		"again":        {"5 mails", "approved", "undecided"},
 		"status":       {"waiting for your approval", "delete this mail"},
-		"failure auth": {"key", "pizza doctor", "3 times", "no such thing", "pizza show abcdefghjk"},
+		"failure auth": {"key", "pizza serve", "3 times", "no such thing", "pizza show abcdefghjk"},
 		"failure ":     {"Pizza Mail itself", "try again"},
 	} {
 		text := ourTexts()[name]
