@@ -15,17 +15,20 @@ import (
 func (a *app) printSetup(w io.Writer, e endpoints) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Pizza Mail %s is ready. Set up a mail program with:\n\n", version)
-	row := func(name, addr, security string) {
-		if addr == "" {
-			return
+	rows := func(name, secure, plain string) {
+		row := func(addr, security string) {
+			if addr == "" {
+				return
+			}
+			host, port := hostPort(addr)
+			fmt.Fprintf(&b, "  %-18s server %s   port %-5s  security: %s\n", name, host, port, security)
+			name = "      or"
 		}
-		host, port := hostPort(addr)
-		fmt.Fprintf(&b, "  %-18s server %s   port %-5s  security: %s\n", name, host, port, security)
+		row(secure, "SSL/TLS")
+		row(plain, "STARTTLS, or none on this machine")
 	}
-	row("incoming (IMAP)", e.IMAPS, "SSL/TLS")
-	row("      or", e.IMAP, "STARTTLS, or none on this machine")
-	row("outgoing (SMTP)", e.SMTPS, "SSL/TLS")
-	row("      or", e.SMTP, "STARTTLS, or none on this machine")
+	rows("incoming (IMAP)", e.IMAPS, e.IMAP)
+	rows("outgoing (SMTP)", e.SMTPS, e.SMTP)
 	fmt.Fprintf(&b, "\n  user %s   address %s@%s   password %s\n", e.User, e.User, e.Domain, a.passwordHint(w, e.User))
 	fmt.Fprintf(&b, "  certificate authority to trust, for SSL/TLS: %s\n", a.ca.CertPath())
 	if e.Web != "" {
