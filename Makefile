@@ -47,7 +47,7 @@ lint: ## gofmt, vet, staticcheck, and a build for every system
 e2e: build ## real mail programs and real kill -9 against ./pizza
 	go test -tags e2e -count=1 -timeout 12m -v ./internal/e2e/...
 
-bench: build ## print the figures of the README
+bench: build ## print figures: start, latency, submissions, steps, waiting tasks, memory
 	go test -tags bench -count=1 -timeout 20m -v -run '^TestBench' ./internal/e2e/...
 
 check: lint test e2e ## what CI runs
