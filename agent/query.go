@@ -69,15 +69,6 @@ func (a *Agent) Find(ctx context.Context, account mailbox.AccountID, id string) 
 	return f, err
 }
 
-// Live lists the runs of an account that have not ended, oldest first.
-func (a *Agent) Live(ctx context.Context, account mailbox.AccountID) ([]Run, error) {
-	recs, err := a.store.Lookup(ctx, account, indexLiveRuns)
-	if err != nil {
-		return nil, err
-	}
-	return runsOf(recs), nil
-}
-
 // runsOf decodes the run records among recs; one that does not decode is left out,
 // its worker parks it.
 func runsOf(recs []mailbox.Record) []Run {
@@ -92,23 +83,6 @@ func runsOf(recs []mailbox.Record) []Run {
 		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(len(x.ID), len(y.ID)), cmp.Compare(x.ID, y.ID))
 	})
 	return runs
-}
-
-// Tasks lists the tasks of an account, newest first.
-func (a *Agent) Tasks(ctx context.Context, account mailbox.AccountID) ([]Thread, error) {
-	recs, err := a.store.Records(ctx, account, threadKey(""), "", 0)
-	if err != nil {
-		return nil, err
-	}
-	var list []Thread
-	for _, rec := range recs {
-		var th Thread
-		if json.Unmarshal(rec.Value, &th) == nil {
-			list = append(list, th)
-		}
-	}
-	slices.SortFunc(list, func(x, y Thread) int { return y.Created.Compare(x.Created) })
-	return list, nil
 }
 
 // Show tells everything about the task that id names or belongs to; of a run or a

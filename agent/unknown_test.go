@@ -229,9 +229,6 @@ func TestShowTellsTheTask(t *testing.T) {
 			t.Errorf("Show(%s) has decision %v", id, s.Decision)
 		}
 	}
-	if live, err := o.a.Live(t.Context(), o.me.Account); err != nil || len(live) != 1 || live[0].ID != r.Task+".1" {
-		t.Errorf("Live = %+v, %v", live, err)
-	}
 	o.decide(d.ID, "reject", "no thanks")
 	o.ended(1)
 	s, err := o.a.Show(t.Context(), o.me.Account, r.Task)
@@ -246,9 +243,6 @@ func TestShowTellsTheTask(t *testing.T) {
 		if !strings.Contains(strings.Join(all, "\n"), want) {
 			t.Errorf("the lines lack %q:\n%s", want, strings.Join(all, "\n"))
 		}
-	}
-	if list, err := o.a.Tasks(t.Context(), o.me.Account); err != nil || len(list) != 1 {
-		t.Errorf("Tasks = %v, %v", list, err)
 	}
 	for _, id := range []string{"nothing", "", "x.1", "../../etc"} {
 		if _, err := o.a.Show(t.Context(), o.me.Account, id); !isKind(err, mailbox.NotFound) {
