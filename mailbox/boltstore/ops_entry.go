@@ -118,6 +118,7 @@ func (t *txn) storeFlags(op mailbox.StoreFlags, sel []item) error {
 		return err
 	}
 	sets := map[mailbox.FlagSet]mailbox.FlagSet{} // most entries have few different sets
+	t.notes, t.deltas = slices.Grow(t.notes, 2*len(sel)), slices.Grow(t.deltas, len(sel))
 	for _, it := range sel {
 		if op.UnchangedSince != 0 && it.entry.ModSeq > op.UnchangedSince {
 			t.res.Modified.AddNum(it.entry.UID)
