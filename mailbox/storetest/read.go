@@ -179,7 +179,7 @@ func testReadHoldsNothing(f *fixture) {
 			select {
 			case <-closed:
 			case <-time.After(10 * time.Second):
-				return errors.New("Close waits for the reader")
+				return errors.New("a Close waits for the reader")
 			}
 		}
 		_, raw := mail(calls-1, 60<<10)
