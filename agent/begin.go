@@ -127,11 +127,34 @@ func (a *Agent) showStatus(ctx context.Context, o owner, th *Thread, run *Run, s
 	}
 	var ops []mailbox.Op
 	if run.Status != 0 {
+		if err := a.noteReplaced(ctx, o.Account, run); err != nil {
+			return nil, err
+		}
 		ops = append(ops, mailbox.RemoveEntry{Message: run.Status, Mailbox: Running, IfPresent: true})
 	}
 	run.Status, run.Shown, run.ShownAt = add.ID, run.State, a.now()
 	ref := MessageRef{Task: run.Task, Run: run.ID, Kind: KindStatus, Ours: true}
 	return append(ops, add, refPut(out.MessageID, ref)), nil
+}
+
+// maxReplaced is how many replaced status messages of a run are remembered: a program
+// that was not told of that many changes has not been there for minutes.
+const maxReplaced = 16
+
+// noteReplaced keeps the UID of the status message that is about to be replaced: a
+// program may still show it, and the person may delete it there to cancel the task.
+func (a *Agent) noteReplaced(ctx context.Context, account mailbox.AccountID, run *Run) error {
+	places, err := a.store.Places(ctx, account, run.Status)
+	if err != nil && !isKind(err, mailbox.NotFound) {
+		return err
+	}
+	for _, p := range places {
+		if p.Mailbox == Running {
+			run.Replaced = append(run.Replaced, p.Entry.UID)
+		}
+	}
+	run.Replaced = run.Replaced[max(0, len(run.Replaced)-maxReplaced):]
+	return nil
 }
 
 // lastDone names the newest thing a run did, for its status.

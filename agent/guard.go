@@ -53,6 +53,7 @@ type review struct {
 	changed       map[string]*held // decisions whose record is written
 	order         []string         // their ids, as met
 	begun         []string         // ids whose window begins with this act
+	cancelled     []string         // runs asked to end by this act
 	share         bool
 }
 
@@ -70,7 +71,7 @@ func (r *review) judge() error {
 	case mailbox.CopyEntries:
 		return r.copy()
 	case mailbox.MoveEntries:
-		return r.move()
+		return r.move(op)
 	case mailbox.StoreFlags:
 		return r.flags(op)
 	case mailbox.Expunge:
@@ -259,6 +260,10 @@ func (r *review) cancelTask(tag string) error {
 	if !ok {
 		return cannot("only the status of a task can be deleted here")
 	}
+	if slices.Contains(r.cancelled, run) {
+		return nil
+	}
+	r.cancelled = append(r.cancelled, run)
 	rec, ok := r.view.Record(runKey(run))
 	if !ok {
 		return nil
@@ -275,10 +280,36 @@ func (r *review) cancelTask(tag string) error {
 	return nil
 }
 
+// cancelReplaced cancels the tasks whose replaced status messages a program still
+// showed when the person deleted them.
+func (r *review) cancelReplaced(gone imap.UIDSet) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	for _, rec := range r.view.Lookup(indexLiveRuns) {
+		run, err := decodeRun(rec)
+		if err != nil || !slices.ContainsFunc(run.Replaced, gone.Contains) {
+			continue // a damaged record stands in no other task's way
+		}
+		if run.Status != 0 {
+			r.after = append(r.after, mailbox.RemoveEntry{Message: run.Status, Mailbox: Running, IfPresent: true})
+		}
+		if err := r.cancelTask(statusTag(run.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // flags: \Deleted on a status message cancels its task; on the source of a copied
 // approval it starts the window; its removal takes that back.
 func (r *review) flags(op mailbox.StoreFlags) error {
 	deletes, undeletes := deletedChange(op)
+	if deletes && r.box() == Running {
+		if err := r.cancelReplaced(op.Gone); err != nil {
+			return err
+		}
+	}
 	for _, it := range r.act.Items {
 		if r.box() == Sent {
 			r.touchSent(op, it)

@@ -52,10 +52,15 @@ func (r *review) ownEntry(it mailbox.ActItem) (*held, error) {
 	return h, nil
 }
 
-func (r *review) move() error {
+func (r *review) move(op mailbox.MoveEntries) error {
 	from, to := r.act.From.ID, r.act.To.ID
 	if from == to {
 		return nil
+	}
+	if from == Running && to == Trash {
+		if err := r.cancelReplaced(op.Gone); err != nil {
+			return err
+		}
 	}
 	seen := map[mailbox.MessageID]bool{}
 	for _, it := range r.act.Items {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/emersion/go-imap/v2"
+
 	"pizza/mailbox"
 	"pizza/providers"
 )
@@ -125,8 +127,11 @@ type Run struct {
 	Status  mailbox.MessageID `json:"status,omitempty"` // the status message in Running
 	Shown   RunState          `json:"shown,omitempty"`  // the state it shows
 	ShownAt time.Time         `json:"shown_at,omitempty"`
-	Result  string            `json:"result,omitempty"` // Message-ID of the mail that ended it
-	Error   string            `json:"error,omitempty"`  // of a failed run, for lists
+	// Replaced are the UIDs that its latest status messages had in Running, which
+	// programs may still show.
+	Replaced []imap.UID `json:"replaced,omitempty"`
+	Result   string     `json:"result,omitempty"` // Message-ID of the mail that ended it
+	Error    string     `json:"error,omitempty"`  // of a failed run, for lists
 }
 
 // DecisionState is a named state of an approval or question.

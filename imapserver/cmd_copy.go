@@ -12,7 +12,7 @@ func appendDecimal(b []byte, n uint32) []byte { return strconv.AppendUint(b, uin
 
 // copy answers COPY and UID COPY.
 func (c *conn) copy(p *parser, num numbering) (reply, error) {
-	uids, to, refused, err := c.transfer(p, num)
+	uids, _, to, refused, err := c.transfer(p, num)
 	if refused != nil || err != nil {
 		return deref(refused), err
 	}
@@ -30,17 +30,17 @@ func (c *conn) copy(p *parser, num numbering) (reply, error) {
 
 // move answers MOVE and UID MOVE: COPYUID comes first, then EXPUNGE (RFC 6851).
 func (c *conn) move(p *parser, num numbering) (reply, error) {
-	uids, to, refused, err := c.transfer(p, num)
+	uids, gone, to, refused, err := c.transfer(p, num)
 	if refused != nil || err != nil {
 		return deref(refused), err
 	}
 	if c.sel.readOnly {
 		return readOnly(), nil
 	}
-	if len(uids) == 0 {
+	if len(uids)+len(gone) == 0 {
 		return done("MOVE"), nil
 	}
-	res, err := c.commit(mailbox.MoveEntries{From: c.sel.id, To: to.ID, UIDs: uids})
+	res, err := c.commit(mailbox.MoveEntries{From: c.sel.id, To: to.ID, UIDs: uids, Gone: gone})
 	if err != nil {
 		return c.transferFailed(err)
 	}
@@ -57,32 +57,32 @@ func deref(r *reply) reply {
 	return *r
 }
 
-// transfer reads the arguments of COPY and MOVE.
-func (c *conn) transfer(p *parser, num numbering) (uids imap.UIDSet, to mailbox.Mailbox, refused *reply, err error) {
+// transfer reads the arguments of COPY and MOVE. See chosenGone for gone.
+func (c *conn) transfer(p *parser, num numbering) (uids, gone imap.UIDSet, to mailbox.Mailbox, refused *reply, err error) {
 	p.sp()
 	set := p.numSet()
 	p.sp()
 	name := p.mailbox()
 	if err := p.end(); err != nil {
-		return nil, to, nil, err
+		return nil, nil, to, nil, err
 	}
 	spans, err := c.targets(set, num)
 	if err != nil {
-		return nil, to, nil, err
+		return nil, nil, to, nil, err
 	}
 	to, err = c.lookup(name)
 	if r := tryCreate(err); r != nil || err != nil {
 		if r != nil {
 			err = nil
 		}
-		return nil, to, r, err
+		return nil, nil, to, r, err
 	}
 	uids, ghosts := c.sel.uids(spans)
 	if ghosts > 0 && num == seqNumbers {
 		r := expungeIssued()
-		return nil, to, &r, nil
+		return nil, nil, to, &r, nil
 	}
-	return uids, to, nil, nil
+	return uids, c.chosenGone(spans, num), to, nil, nil
 }
 
 // transferFailed answers a COPY or MOVE that was not carried out. A mailbox that went

@@ -59,8 +59,9 @@ func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
 		return reply{}, err
 	}
 	uids, ghosts := c.sel.uids(spans)
-	if len(uids) > 0 {
-		if err := c.storeThese(sf, uids, spans); err != nil {
+	gone := c.chosenGone(spans, num)
+	if len(uids)+len(gone) > 0 {
+		if err := c.storeThese(sf, uids, gone, spans); err != nil {
 			return reply{}, err
 		}
 	}
@@ -70,13 +71,13 @@ func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
 	return done("STORE"), nil
 }
 
-func (c *conn) storeThese(sf imap.StoreFlags, uids imap.UIDSet, spans []span) error {
+func (c *conn) storeThese(sf imap.StoreFlags, uids, gone imap.UIDSet, spans []span) error {
 	before := map[imap.UID]mailbox.Entry{}
 	c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
 		before[e.UID] = e
 		return true
 	})
-	_, err := c.commit(mailbox.StoreFlags{Mailbox: c.sel.id, UIDs: uids, Op: sf.Op, Flags: sf.Flags})
+	_, err := c.commit(mailbox.StoreFlags{Mailbox: c.sel.id, UIDs: uids, Gone: gone, Op: sf.Op, Flags: sf.Flags})
 	if err != nil {
 		return err
 	}
@@ -180,4 +181,20 @@ func (s *selected) savedSpans() []span {
 		spans = append(spans, span{s.lower(imap.UID(r.from)), s.lower(imap.UID(r.to) + 1)})
 	}
 	return merge(spans)
+}
+
+// chosenGone returns the UIDs in spans that are gone while the client was not told:
+// the store passes them over, but in a system mailbox choosing them may mean something.
+// Who names them by number is told with a NO instead.
+func (c *conn) chosenGone(spans []span, num numbering) (set imap.UIDSet) {
+	if num != uidNumbers {
+		return nil
+	}
+	for _, uid := range c.sel.ghosts {
+		at := c.sel.lower(uid)
+		if slices.ContainsFunc(spans, func(s span) bool { return s.from <= at && at < s.to }) {
+			set.AddNum(uid)
+		}
+	}
+	return set
 }

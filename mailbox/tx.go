@@ -76,7 +76,8 @@ type StoreFlags struct {
 	UIDs           imap.UIDSet
 	Op             imap.StoreFlagsOp
 	Flags          []imap.Flag
-	UnchangedSince ModSeq // 0: unconditional; else entries changed since go to Result.Modified
+	Gone           imap.UIDSet // see MoveEntries
+	UnchangedSince ModSeq      // 0: unconditional; else entries changed since go to Result.Modified
 }
 
 // MarkMessage adds and removes flags of a message, wherever it lies. No-op when
@@ -93,10 +94,13 @@ type CopyEntries struct {
 	UIDs     imap.UIDSet
 }
 
-// MoveEntries is IMAP MOVE (RFC 6851): the same messages, new entries.
+// MoveEntries is IMAP MOVE (RFC 6851): the same messages, new entries. Gone are
+// entries that were chosen, by UID, while their program had not been told that they
+// are gone: nothing happens to them, but the guard may read a meaning in it.
 type MoveEntries struct {
 	From, To MailboxID
 	UIDs     imap.UIDSet
+	Gone     imap.UIDSet
 }
 
 // Expunge removes entries with \Deleted; all of the mailbox when UIDs is nil.
