@@ -338,7 +338,11 @@ func (r *review) flag(it mailbox.ActItem, deletes, undeletes bool) error {
 		return err
 	}
 	switch {
-	case deletes && (box == Approve || box == Reject):
+	case deletes && boxVerb(box) != "" && h.State == Open && h.Copied: // nothing was decided by it yet
+		r.after = append(r.after, mailbox.RemoveEntry{Message: it.Message, Mailbox: box, IfPresent: true})
+		r.reopen(h)
+		return nil
+	case deletes && boxVerb(box) != "":
 		return cannot("this is about to be decided; move it back to Action to take it back")
 	case deletes && box == Action && h.Kind != decisionApproval:
 		return cannot("this waits for your answer by reply: happened, repeat or stop")

@@ -236,6 +236,25 @@ func TestCopyAloneDecidesNothing(t *testing.T) {
 	}
 }
 
+// Who copies an approval to Action/Approve and then deletes that copy has changed
+// their mind: deleting the mail in Action afterwards refuses, as it always does.
+func TestDeletingTheCopyTakesItBack(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	dec := d.ask(decisionApproval)
+	d.mustAct(mailbox.CopyEntries{From: Action, To: Approve, UIDs: d.uid(Action, dec.Mail)})
+	d.mustAct(deleted(Approve, d.uid(Approve, dec.Mail)))
+	d.state(dec, Open)
+	d.lies(dec, Action, mailbox.Inbox)
+	d.mustAct(deleted(Action, d.uid(Action, dec.Mail)))
+	d.mustAct(mailbox.Expunge{Mailbox: Action})
+	d.clock.add(16 * time.Second)
+	d.tend()
+	if rec := d.state(dec, Rejected); rec.By.Via != viaDelete {
+		t.Errorf("recorded %+v", rec.By)
+	}
+}
+
 func TestCrowdGoesBack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
