@@ -81,12 +81,21 @@ func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
 
 // ApprovalSubject is the subject of an approval mail.
 func ApprovalSubject(sentence string) string {
-	return clip("Approve? "+oneLine(sentence), maxSubject)
+	return clip("Approve? "+gist(sentence), maxSubject)
+}
+
+// gist is a sentence up to its first semicolon: what a list has room for.
+func gist(sentence string) string {
+	head, rest, cut := strings.Cut(oneLine(sentence), "; ")
+	if cut && rest != "" {
+		return head + " …"
+	}
+	return head
 }
 
 // UnknownSubject is the subject of a question about an unknown outcome.
 func UnknownSubject(sentence string) string {
-	return clip("Did this happen? "+oneLine(sentence), maxSubject)
+	return clip("Did this happen? "+gist(sentence), maxSubject)
 }
 
 // ReplySubject is "Re: " and subject, without the prefixes that programs of several
