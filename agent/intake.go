@@ -182,20 +182,12 @@ func checkAuthor(id mailbox.Identity, fields []mime.Field) error {
 			continue
 		}
 		list := mime.ParseAddresses(f.Value)
-		if len(list) == 0 || slices.ContainsFunc(list, func(addr mime.Address) bool { return !owns(id, addr) }) {
+		if len(list) == 0 || slices.ContainsFunc(list, func(addr mime.Address) bool { return !id.Owns(addr.String()) }) {
 			return &mailbox.Error{Op: "submit", Kind: mailbox.Denied, Name: f.Name,
 				Text: f.Name + " must be an address of yours: " + strings.Join(id.Addresses, ", ")}
 		}
 	}
 	return nil
-}
-
-func owns(id mailbox.Identity, addr mime.Address) bool {
-	given, err := mail.Canonical(addr.String())
-	return err == nil && addr.Host != "" && slices.ContainsFunc(id.Addresses, func(own string) bool {
-		have, err := mail.Canonical(own)
-		return err == nil && have == given
-	})
 }
 
 // automatic says why no person wrote the mail. Mail of ours that comes back is

@@ -103,6 +103,9 @@ func TestSubmitAuthor(t *testing.T) {
 	}{
 		{"own", []string{"From: Me <me@localhost>"}, true},
 		{"own, alias, case", []string{"From: ME@Pizza.Localhost"}, true},
+		{"with the dot of the root", []string{"From: me@localhost."}, true},
+		{"a letter that looks like ours", []string{"From: m\u0435@localhost"}, false},
+		{"without a domain", []string{"From: me"}, false},
 		{"forged", []string{"From: bob@localhost"}, false},
 		{"the agent", []string{"From: pizza@localhost"}, false},
 		{"one of two", []string{"From: me@localhost, bob@localhost"}, false},

@@ -1,6 +1,10 @@
 package mailbox
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Scope says what a credential may do.
 type Scope string
@@ -18,6 +22,33 @@ type Identity struct {
 	Credential string // which of the account's credentials
 	Scope      Scope
 	Addresses  []string // addresses the login owns, lower case: "me@localhost", "me@pizza.localhost"
+}
+
+// Owns reports whether addr, without angle brackets, is an address of the login. It
+// compares without regard to the case of ASCII letters, and the domain with or without
+// the dot of the root. Nothing else is folded: every letter more that counts as the
+// same would be somebody else's name.
+func (id Identity) Owns(addr string) bool {
+	key := ownKey(addr)
+	return key != "" && slices.ContainsFunc(id.Addresses, func(own string) bool { return ownKey(own) == key })
+}
+
+// ownKey is an address as Owns compares it; "" for what is no whole address.
+func ownKey(addr string) string {
+	at := strings.LastIndexByte(addr, '@')
+	if at <= 0 {
+		return ""
+	}
+	host := strings.TrimSuffix(addr[at+1:], ".")
+	if host == "" {
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, addr[:at]+"@"+host)
 }
 
 // Envelope is the SMTP envelope.

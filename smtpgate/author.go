@@ -33,7 +33,7 @@ func checkAuthors(h *header, id mailbox.Identity) error {
 			return err
 		}
 		for _, a := range list {
-			if !owns(id, a) {
+			if !id.Owns(a) {
 				return notYours(id, a)
 			}
 		}

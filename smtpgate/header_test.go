@@ -101,6 +101,7 @@ func TestAuthors(t *testing.T) {
 	for _, tt := range []struct{ name, header, want string }{
 		{"own", "From: me@localhost\r\n", "250 "},
 		{"other own, other case", "FROM: =?utf-8?q?M=C3=A9?= <ME@Pizza.LOCALHOST>\r\n", "250 "},
+		{"with the dot of the root", "From: me@localhost.\r\nSender: me@Pizza.Localhost.\r\n", "250 "},
 		{"folded", "From:\r\n \"Me, myself\"\r\n <me@localhost>\r\n", "250 "},
 		{"two own", "From: me@localhost, Me <me@pizza.localhost>\r\nSender: me@localhost\r\n", "250 "},
 		{"forged", "From: owner@localhost\r\n", "553 5.7.1 this login may not write as <owner@localhost>, but as me@localhost or me@pizza.localhost"},

@@ -79,7 +79,7 @@ func (s *session) mail(opts *smtp.MailOptions) error {
 		return errFromSyntax
 	case !isASCII(from) && !opts.UTF8:
 		return errUTF8From
-	case from != "" && !owns(*s.id, from):
+	case from != "" && !s.id.Owns(from):
 		return notYours(*s.id, from)
 	case opts.Size > s.g.srv.opts.MaxSize:
 		return tooLarge(s.g.srv.opts.MaxSize)
@@ -107,11 +107,6 @@ func protocol(utf8, tls bool) string {
 		p += "S"
 	}
 	return p + "A"
-}
-
-// owns reports whether addr is an address of the login.
-func owns(id mailbox.Identity, addr string) bool {
-	return slices.ContainsFunc(id.Addresses, func(a string) bool { return strings.EqualFold(a, addr) })
 }
 
 func notYours(id mailbox.Identity, addr string) error {
