@@ -260,9 +260,13 @@ func (a *Agent) failText(s *State, run Run, why Fail) (text, short string) {
 // limitText tells that a limit ended the run, with what it has.
 func (a *Agent) limitText(s *State) string {
 	l := s.Started.Limits
-	text := fmt.Sprintf("This task reached its limit and ended before it was done: it made %d model calls (at most %d) and asked for %d tool calls (at most %d).\n\nReply to this mail to have it go on: what is said below is known then.\n",
+	text := fmt.Sprintf("This task reached its limit and ended before it was done: it made %d model calls (at most %d) and asked for %d tool calls (at most %d).\n\nReply to this mail to have it go on",
 		s.ModelCalls, l.ModelCalls, s.ToolCalls, l.ToolCalls)
-	return text + doneText(s) + partText(s)
+	have := doneText(s) + partText(s)
+	if have == "" {
+		return text + ".\n"
+	}
+	return text + ": what is said below is known then.\n" + have
 }
 
 // partText is the newest text of a model that came to no end.

@@ -18,12 +18,26 @@ const (
 	maxEarlierBytes = 96 << 10 // of their text, newest first
 )
 
+// whyNoModel keeps the words of who looks models up; what it does not know by class is
+// a fault of the settings, which trying again does not mend.
+func whyNoModel(err error, model string) error {
+	var pe *providers.Error
+	switch {
+	case errors.As(err, &pe), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case err != nil:
+		return &providers.Error{Class: providers.Invalid, Message: err.Error(), Err: err}
+	}
+	return &providers.Error{Class: providers.Invalid, Message: "the model " + model + " is not set up"}
+}
+
 // request is the next model request of the session.
 func (s *session) request(ctx context.Context) (providers.Request, error) {
 	if s.model == nil {
 		m, err := s.a.opt.Models.Model(ctx, s.run.Model)
 		if err != nil || m == nil {
-			return providers.Request{}, nil // launchModel tells that it is not set up
+			s.noModel = whyNoModel(err, s.run.Model)
+			return providers.Request{}, nil // launchModel tells why there is none
 		}
 		s.model = m
 	}

@@ -26,6 +26,7 @@ type session struct {
 	ver     uint64 // of the run's record
 	st      State
 	model   providers.Model
+	noModel error // why there is none
 
 	inputs map[mailbox.MessageID]*input
 	prior  []providers.Message // the thread before this run, once read
@@ -285,7 +286,7 @@ func (s *session) launchModel(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.launch(ctx, cancel, outcome{key: modelCall, n: s.st.Intents}, func(ctx context.Context, out *outcome) {
 		if model == nil {
-			out.err = &providers.Error{Class: providers.Auth, Message: "the model " + s.run.Model + " is not set up"}
+			out.err = s.noModel
 			return
 		}
 		out.reply, out.err = model.Complete(ctx, req)

@@ -250,8 +250,11 @@ func TestModelThatIsNotSetUp(t *testing.T) {
 	o := newOffice(t, nil)
 	o.send("hello", "X-Pizza-Model: nobody:home")
 	mails := o.ended(1)
-	if len(mails) != 1 || !strings.Contains(mails[0].raw, "X-Pizza-Kind: failure") || !strings.Contains(mails[0].raw, "nobody:home") {
+	if len(mails) != 1 || !strings.Contains(mails[0].raw, "X-Pizza-Kind: failure") || !strings.Contains(mails[0].raw, "no such model: nobody:home") {
 		t.Errorf("%v", mails)
+	}
+	if strings.Contains(mails[0].raw, "key") {
+		t.Errorf("a model that does not exist did not refuse a key:\n%s", mails[0].raw)
 	}
 	o.settledDown()
 }
@@ -287,7 +290,7 @@ func TestLimitEndsTheRunWithWhatItHas(t *testing.T) {
 	o := newOffice(t, m, func(opt *Options) { opt.Limits.ModelCalls = 3 })
 	o.send("loop")
 	mails := o.ended(1)
-	if len(mails) != 1 || !strings.Contains(mails[0].raw, "limit") || m.Left() != 0 {
+	if len(mails) != 1 || !strings.Contains(mails[0].raw, "limit") || strings.Contains(mails[0].raw, "said below") || m.Left() != 0 {
 		t.Errorf("%v, %d left", mails, m.Left())
 	}
 	o.settledDown()
