@@ -49,7 +49,7 @@ func (a *Agent) cancelOps(ctx context.Context, account mailbox.AccountID, run st
 
 // findRun finds the run that id means.
 func (a *Agent) findRun(ctx context.Context, account mailbox.AccountID, id string) (string, error) {
-	id = crockford.Fold(id)
+	typed, id := id, crockford.Fold(id)
 	if strings.Contains(id, ".") {
 		return id, nil
 	}
@@ -58,7 +58,7 @@ func (a *Agent) findRun(ctx context.Context, account mailbox.AccountID, id strin
 	}
 	th, _, err := a.thread(ctx, account, id)
 	if isKind(err, mailbox.NotFound) {
-		return "", noSuchRun(id)
+		return "", noSuchRun(typed)
 	}
 	if err != nil {
 		return "", err

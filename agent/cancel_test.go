@@ -49,3 +49,19 @@ func TestCancelRefuses(t *testing.T) {
 		t.Errorf("ended: %v, want Conflict saying so", err)
 	}
 }
+
+// A wrong id is repeated as it was typed, not as it was understood.
+func TestUnknownIDsAreRepeatedAsTyped(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const id = "Oil"
+	_, decide := d.a.Decide(t.Context(), d.me.Account, id, "approve", "", by("me"))
+	_, find := d.a.Find(t.Context(), d.me.Account, id)
+	for name, err := range map[string]error{
+		"cancel": d.a.Cancel(t.Context(), d.me.Account, id, by("me")), "decide": decide, "find": find,
+	} {
+		if !isKind(err, mailbox.NotFound) || !strings.Contains(textOfError(err), " "+id) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

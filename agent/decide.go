@@ -237,7 +237,7 @@ func decodeDecision(rec mailbox.Record) (Decision, error) {
 // findDecision finds the decision that id names: its own id, or that of a run or
 // task with exactly one open.
 func (a *Agent) findDecision(ctx context.Context, account mailbox.AccountID, id string) (Decision, error) {
-	id = crockford.Fold(id)
+	typed, id := printable(id), crockford.Fold(id)
 	d, _, err := a.loadDecision(ctx, account, id)
 	if err == nil || !isKind(err, mailbox.NotFound) {
 		return d, err
@@ -250,8 +250,8 @@ func (a *Agent) findDecision(ctx context.Context, account mailbox.AccountID, id 
 	case 1:
 		return open[0], nil
 	case 0:
-		return Decision{}, &mailbox.Error{Op: "decide", Kind: mailbox.NotFound, Name: printable(id),
-			Text: "no decision waits under the id " + printable(id)}
+		return Decision{}, &mailbox.Error{Op: "decide", Kind: mailbox.NotFound, Name: typed,
+			Text: "no decision waits under the id " + typed}
 	}
 	return Decision{}, &mailbox.Error{Op: "decide", Kind: mailbox.Invalid, Name: id,
 		Text: "several decisions wait; name one: " + listDecisions(open)}

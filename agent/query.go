@@ -51,7 +51,7 @@ type Found struct {
 // Find says what id names in an account: a task, a run or a decision, in any letter
 // case. *mailbox.Error NotFound when it names none.
 func (a *Agent) Find(ctx context.Context, account mailbox.AccountID, id string) (Found, error) {
-	id = crockford.Fold(id)
+	typed, id := id, crockford.Fold(id)
 	if d, _, err := a.loadDecision(ctx, account, id); err == nil {
 		return Found{Task: d.Task, Run: d.Run, Decision: d.ID}, nil
 	} else if !isKind(err, mailbox.NotFound) {
@@ -64,7 +64,7 @@ func (a *Agent) Find(ctx context.Context, account mailbox.AccountID, id string) 
 	}
 	_, err := a.store.Record(ctx, account, key)
 	if isKind(err, mailbox.NotFound) {
-		return Found{}, noSuchRun(id)
+		return Found{}, noSuchRun(typed)
 	}
 	return f, err
 }
