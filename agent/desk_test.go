@@ -17,6 +17,7 @@ import (
 	"pizza/internal/crockford"
 	"pizza/internal/mail"
 	"pizza/internal/mime"
+	"pizza/internal/msgid"
 	"pizza/internal/tools"
 	"pizza/mailbox"
 	"pizza/mailbox/boltstore"
@@ -317,7 +318,7 @@ func (d *desk) askingOps(dec *Decision) []mailbox.Op {
 	}
 	out := mail.Outgoing{
 		From: mail.Address{Local: "pizza", Host: "localhost"}, To: mail.Address{Local: "me", Host: "localhost"},
-		Subject: "Approve: " + dec.ID, MessageID: mail.NewMessageID(), Date: d.clock.Now(), AutoSubmitted: "auto-replied",
+		Subject: "Approve: " + dec.ID, MessageID: msgid.New(), Date: d.clock.Now(), AutoSubmitted: "auto-replied",
 		Plain: plain, HTML: html,
 	}
 	add, err := d.a.post(d.t.Context(), d.me.Account, out, mailbox.AddMessage{

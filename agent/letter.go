@@ -9,6 +9,7 @@ import (
 
 	"pizza/internal/mail"
 	"pizza/internal/mime"
+	"pizza/internal/msgid"
 	"pizza/mailbox"
 )
 
@@ -18,7 +19,7 @@ func (a *Agent) letter(o owner, th *Thread, kind, run string, answers Inbound) m
 		From:          mail.Address{Name: "Pizza", Local: pizzaUser, Host: a.opt.Domain},
 		To:            mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
 		Subject:       mail.ReplySubject(answers.Subject),
-		MessageID:     mail.NewMessageID(),
+		MessageID:     msgid.New(),
 		InReplyTo:     answers.MessageID,
 		References:    th.chainTo(answers.MessageID),
 		Date:          a.now(),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pizza/internal/mail"
+	"pizza/internal/msgid"
 	"pizza/mailbox"
 )
 
@@ -234,7 +235,7 @@ func (a *Agent) noteOps(ctx context.Context, o owner, n note) ([]mailbox.Op, err
 	pizza := mail.Address{Name: "Pizza", Local: pizzaUser, Host: a.opt.Domain}
 	out := mail.Outgoing{
 		From: pizza, To: mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
-		Subject: n.subject, MessageID: mail.NewMessageID(), Date: a.now(), AutoSubmitted: "auto-replied",
+		Subject: n.subject, MessageID: msgid.New(), Date: a.now(), AutoSubmitted: "auto-replied",
 		Headers: [][2]string{{"X-Pizza-Kind", n.kind}}, Plain: n.text,
 	}
 	if id := n.answers.MessageID; id != "" {

@@ -26,5 +26,5 @@
 // Concurrency: a Server is safe for concurrent use; one goroutine owns a connection.
 //
 // Of this module the package imports mailbox (its plain types), internal/mime and
-// internal/crockford.
+// the leaves internal/crockford and internal/msgid.
 package smtpgate

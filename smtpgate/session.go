@@ -3,7 +3,6 @@ package smtpgate
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"pizza/internal/msgid"
 	"pizza/mailbox"
 )
 
@@ -210,7 +210,7 @@ func (s *session) stage(sub *mailbox.Submission, in *checked) error {
 	}
 	messageID := ""
 	if len(h.all("message-id")) == 0 {
-		sub.NoID, messageID = true, "<"+rand.Text()+"@pizza.localhost>"
+		sub.NoID, messageID = true, "<"+msgid.New()+">"
 	}
 	o := s.g.srv.opts
 	whole := io.MultiReader(bytes.NewReader(h.render(o.Domain, *sub, messageID)), bytes.NewReader(beyond), in)
