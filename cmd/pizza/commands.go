@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -15,6 +18,9 @@ import (
 // open gives the service of the data root: the running server's, else the store
 // opened here.
 func (g *globals) open(cmd *cobra.Command) (service, error) {
+	if strings.TrimSpace(g.account) == "" {
+		return nil, errors.New("--account needs the name of an account")
+	}
 	root, err := g.root()
 	if err != nil {
 		return nil, err
@@ -26,7 +32,17 @@ func (g *globals) open(cmd *cobra.Command) (service, error) {
 	if !errors.Is(err, errNoServer) {
 		return nil, err
 	}
+	if !madeByServe(root) {
+		return nil, fmt.Errorf("there is no data root at %s yet: `pizza serve` makes it at its first start; --data-root names another one", root)
+	}
 	return openAlone(cmd.Context(), root)
+}
+
+// madeByServe reports whether a server ever ran on root. A command that opens the
+// store itself must not make a root of a mistyped path, where nobody would look.
+func madeByServe(root string) bool {
+	_, err := os.Stat(filepath.Join(root, "accounts.db"))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // with runs f with the service and closes it.
@@ -103,10 +119,11 @@ func printItems(w io.Writer, items []item) error {
 	return tw.Flush()
 }
 
-// visible keeps control characters of a mail from reaching a terminal.
+// visible keeps control characters of a mail from reaching a terminal, and those that
+// make a terminal show text in another order than it has (Unicode TR 36, 2.5).
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
 			return '�'
 		}
 		return r
@@ -131,6 +148,9 @@ func newDecide(g *globals, verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: args,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wantID(args); err != nil {
+				return err
+			}
 			d := decision{ID: args[0], Verb: verb}
 			if len(args) == 2 {
 				d.Text = args[1]
@@ -150,10 +170,21 @@ func newDecide(g *globals, verb, short string) *cobra.Command {
 	}
 }
 
+// wantID refuses an id that is empty, as an unset variable in a script gives it.
+func wantID(args []string) error {
+	if strings.TrimSpace(args[0]) == "" {
+		return errors.New("the id is empty: `pizza running` and `pizza action` list them")
+	}
+	return nil
+}
+
 func newCancel(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel ID", Short: "end a live task", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wantID(args); err != nil {
+				return err
+			}
 			return g.with(cmd, func(s service) error {
 				if err := s.Cancel(cmd.Context(), g.account, args[0]); err != nil {
 					return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,14 +16,14 @@ func TestPrintItems(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	items := []item{
-		{Unread: true, Date: time.Unix(0, 0), Subject: "evil \x1b]0;title\x07 \u009b31m", Kind: "result", Task: "k3v9m2x7qa"},
+		{Unread: true, Date: time.Unix(0, 0), Subject: "evil \x1b]0;title\x07 \u009b31m \u202e\u2066\u2028", Kind: "result", Task: "k3v9m2x7qa"},
 		{Date: time.Unix(0, 0), Subject: "ask", Kind: "approval", Task: "k3v9m2x7qa", Decision: "0123456789abcde"},
 		{Date: time.Unix(0, 0), Subject: "by hand"},
 	}
 	if err := printItems(&b, items); err != nil {
 		t.Fatal(err)
 	}
-	if strings.ContainsAny(b.String(), "\x1b\x07\u009b") {
+	if strings.ContainsAny(b.String(), "\x1b\x07\u009b\u202e\u2066\u2028") {
 		t.Errorf("control characters in %q", b.String())
 	}
 	for _, want := range []string{"* k3v9m2x7qa", "  0123456789abcde", "  -", "approval", "mail"} {
@@ -75,5 +77,38 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		if code := run(t.Context(), args); code == 0 {
 			t.Errorf("pizza %q succeeded", args)
 		}
+	}
+}
+
+// What a script gets wrong most easily, an unset variable or a mistyped path, is said in
+// words, and makes nothing.
+func TestEmptyAndMistyped(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	a, err := openAlone(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "typo")
+	for _, tt := range []struct {
+		want string
+		args []string
+	}{
+		{"id is empty", []string{"show", ""}}, {"id is empty", []string{"approve", " "}}, {"id is empty", []string{"cancel", ""}},
+		{"text is empty", []string{"send", ""}}, {"text is empty", []string{"send", " \n"}},
+		{"--account", []string{"inbox", "--account", ""}},
+		{"no data root", []string{"inbox", "--data-root", missing}}, {"no data root", []string{"send", "--data-root", missing, "say x"}},
+	} {
+		cmd := newRoot()
+		cmd.SetArgs(append([]string{"--data-root", root}, tt.args...))
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("pizza %q: %v", tt.args, err)
+		}
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("a data root was made of a mistyped path")
 	}
 }

@@ -38,6 +38,9 @@ func newSend(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if strings.TrimSpace(text) == "" && len(f.attach) == 0 {
+				return errors.New("the text is empty, and nothing is attached: there is nothing to do")
+			}
 			return g.with(cmd, func(s service) error { return send(cmd, g, s, f, text) })
 		},
 	}

@@ -21,6 +21,9 @@ func newShow(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "tell everything about a task or decision", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wantID(args); err != nil {
+				return err
+			}
 			return g.with(cmd, func(s service) error {
 				shown, err := s.Show(cmd.Context(), g.account, args[0])
 				switch {
