@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"golang.org/x/text/unicode/norm"
 
+	"pizza/internal/crockford"
 	"pizza/mailbox"
 )
 
@@ -247,7 +247,7 @@ func put(b *bolt.Bucket, acc mailbox.Account, derived login, v verifier) error {
 		}
 	}
 	if l.ID == "" {
-		l.ID = newAccountID()
+		l.ID = mailbox.AccountID(crockford.Random(10))
 	}
 	if acc.ID != "" && acc.ID != l.ID {
 		return fail("accounts", mailbox.Conflict, acc.Login, "the login belongs to another account")
@@ -270,15 +270,6 @@ func putLogin(b *bolt.Bucket, name string, l login) error {
 		return err
 	}
 	return b.Put([]byte(name), v)
-}
-
-var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
-
-// newAccountID returns 10 random characters.
-func newAccountID() mailbox.AccountID {
-	var b [7]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return mailbox.AccountID(crockford.EncodeToString(b[:])[:10])
 }
 
 // Remove removes one credential, or with name "" the login as a whole.
