@@ -88,6 +88,7 @@ type Server struct {
 	recent *recentBook
 	nextID atomic.Uint64
 	wg     sync.WaitGroup // connections
+	done   chan struct{}  // closed when Shutdown begins
 
 	mu        sync.Mutex // guards what follows
 	closing   bool
@@ -102,6 +103,7 @@ func New(opt Options) *Server {
 	return &Server{
 		opt:       opt,
 		recent:    newRecentBook(time.Now()),
+		done:      make(chan struct{}),
 		listeners: map[net.Listener]struct{}{},
 		conns:     map[*conn]struct{}{},
 		logins:    map[mailbox.AccountID]int{},
@@ -139,8 +141,11 @@ func (s *Server) serve(l net.Listener, implicit *tls.Config) error {
 			return err
 		default: // out of file descriptors, most likely: it passes
 			s.opt.Log.Warn("imap: accept", "err", err)
-			t := time.NewTimer(pause)
-			<-t.C
+			select {
+			case <-s.done:
+				return nil
+			case <-time.After(pause):
+			}
 			pause = min(2*pause, time.Second)
 		}
 	}
@@ -219,7 +224,10 @@ func (s *Server) logout(id mailbox.AccountID) {
 // waits. When ctx ends first the rest is cut off, and its error returned.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
-	s.closing = true
+	if !s.closing {
+		s.closing = true
+		close(s.done)
+	}
 	for l := range s.listeners {
 		l.Close()
 	}
