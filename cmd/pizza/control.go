@@ -123,6 +123,15 @@ func controlPath(root string) (string, error) {
 	return filepath.Join(dir, "control.sock"), nil
 }
 
+// removeControlDir removes the temporary directory of a closed socket that did not lie
+// under the data root.
+func removeControlDir(root, socket string) error {
+	if dir := filepath.Dir(socket); dir != filepath.Join(root, "run") {
+		return os.Remove(dir)
+	}
+	return nil
+}
+
 // listenControl opens the socket, private to the user. A socket left by a killed
 // server is in nobody's use: the store's lock is already ours.
 func listenControl(root string) (net.Listener, error) {

@@ -166,9 +166,15 @@ func TestLongControlPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
 	path := l.Addr().(*net.UnixAddr).Name
-	defer os.RemoveAll(filepath.Dir(path))
+	t.Cleanup(func() {
+		if err := errors.Join(l.Close(), removeControlDir(root, path)); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Dir(path)); err == nil {
+			t.Errorf("%s was left behind", filepath.Dir(path))
+		}
+	})
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 || len(path) > maxSocketPath {
 		t.Errorf("%s: %v, %v", path, info.Mode(), err)
 	}

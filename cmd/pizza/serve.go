@@ -202,7 +202,9 @@ func (s *servers) shutdown(stopWork context.CancelFunc) error {
 }
 
 // stopControl ends waiting commands at once: they may wait for hours.
-func (s *servers) stopControl(context.Context) error { return s.control.Close() }
+func (s *servers) stopControl(context.Context) error {
+	return errors.Join(s.control.Close(), removeControlDir(s.app.root, s.unix.Addr().String()))
+}
 
 func (s *servers) endpoints() endpoints {
 	e := endpoints{
