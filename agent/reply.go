@@ -107,6 +107,12 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 		return err
 	}
 	said, outcome, why := mail.ParseDecision(d.Kind, r.New)
+	switch elsewhere, err := a.answersAnother(ctx, in, d); {
+	case err != nil:
+		return err
+	case elsewhere:
+		outcome, why = mail.Unclear, "the mail answers one decision and is addressed to another"
+	}
 	verb := string(said.Verb)
 	switch {
 	case d.State != Open && d.State != Deciding:
@@ -128,6 +134,13 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 		}
 	}
 	return a.decideByReply(ctx, in, p, d, version, verdict{verb: verb, text: said.Text, by: in.by(a.now())})
+}
+
+// answersAnother reports whether the mail is a reply to the mail of another decision
+// than d, to whose address it went: whoever wrote it saw the other one.
+func (a *Agent) answersAnother(ctx context.Context, in *intake, d Decision) (bool, error) {
+	ref, err := a.answered(ctx, in)
+	return ref.Ours && ref.Decision != "" && ref.Decision != d.ID, err
 }
 
 func (a *Agent) decideByReply(ctx context.Context, in *intake, p *plan, d Decision, version uint64, v verdict) error {

@@ -259,3 +259,17 @@ func TestDecisionReplyCancelsTask(t *testing.T) {
 		t.Errorf("last event %+v, want a cancel", e[len(e)-1])
 	}
 }
+
+// A reply to the mail of one decision that goes to the address of another decides
+// neither: its writer saw one and would decide the other.
+func TestReplyToAnotherDecision(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b := d.ask(decisionApproval), d.ask(decisionApproval)
+	r := d.mustGive(d.me, d.message(d.me, "approve", "In-Reply-To: <"+b.MailID+">"), token(a))
+	if !strings.HasPrefix(r.Note, "unclear") {
+		t.Errorf("note %q, want unclear", r.Note)
+	}
+	d.state(a, Open)
+	d.state(b, Open)
+}

@@ -24,10 +24,8 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// The crash test. Each task edits its ledger file twice; each edit adds a line, so
+// The crash test: many tasks, one server that is killed again and again. Each task edits its ledger file twice; each edit adds a line, so
 // an edit that ran twice shows as a line that is there twice.
-const crashTasks = 50
-
 func ledgerTask(i int) string {
 	edit := func(line string) string {
 		return fmt.Sprintf(`call edit_file {"path":"/local/ledgers/%d.txt","old":"END","new":"%s\nEND"}`, i, line)
@@ -79,9 +77,11 @@ func (c *control) decide(id, verb string) error {
 type crashRig struct {
 	t        *testing.T
 	s        *server
+	tasks    int
 	ledgers  string
 	password string
 	asked    int // unknown outcomes answered from the ledger
+	allowed  int // tasks that may be sent by now
 
 	mu       sync.Mutex
 	unsent   []int
@@ -89,12 +89,12 @@ type crashRig struct {
 	seen     map[string]string // "mailbox uid" -> Message-ID
 }
 
-func newCrashRig(t *testing.T) *crashRig {
-	r := &crashRig{t: t, ledgers: filepath.Join(t.TempDir(), "ledgers"), validity: map[string]uint32{}, seen: map[string]string{}}
+func newCrashRig(t *testing.T, tasks int) *crashRig {
+	r := &crashRig{t: t, tasks: tasks, ledgers: filepath.Join(t.TempDir(), "ledgers"), validity: map[string]uint32{}, seen: map[string]string{}}
 	if err := os.Mkdir(r.ledgers, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for i := range crashTasks {
+	for i := range tasks {
 		r.unsent = append(r.unsent, i)
 		if err := os.WriteFile(r.ledger(i), []byte("END\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ func (r *crashRig) lives(d time.Duration) {
 func (r *crashRig) submitAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
-		if len(r.unsent) == 0 {
+		if len(r.unsent) == 0 || r.tasks-len(r.unsent) >= r.allowed {
 			r.mu.Unlock()
 			return
 		}
@@ -280,7 +280,7 @@ func (r *crashRig) checkUIDs() {
 // finish lets the server run until every task has its result.
 func (r *crashRig) finish() []item {
 	r.s.start()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var busy sync.WaitGroup
 	busy.Go(func() { r.submitAll(ctx) })
@@ -321,7 +321,7 @@ func (r *crashRig) check(items []item) {
 			r.t.Errorf("unexpected %s: %s", it.Kind, it.Subject)
 		}
 	}
-	for i := range crashTasks {
+	for i := range r.tasks {
 		if n := results[fmt.Sprintf("Re: task %d", i)]; n != 1 {
 			r.t.Errorf("task %d has %d results, want 1", i, n)
 		}
@@ -335,12 +335,16 @@ func (r *crashRig) check(items []item) {
 	}
 }
 
-func crash(t *testing.T, kills int) {
-	r := newCrashRig(t)
+// crash kills the server kills times while it works tasks tasks. Submissions are
+// spread over the kills: there is always something under way.
+func crash(t *testing.T, kills, tasks int) {
+	r := newCrashRig(t, tasks)
 	random := rand.New(rand.NewPCG(1, uint64(kills)))
-	for range kills {
+	for n := range kills {
+		r.allowed = (n + 1) * 2 * tasks / kills // all are sent by half of the kills
 		r.lives(time.Duration(random.IntN(250)) * time.Millisecond)
 	}
+	r.allowed = tasks
 	r.check(r.finish())
-	t.Logf("%d kills, %d unknown outcomes asked", kills, r.asked)
+	t.Logf("%d kills, %d tasks, %d unknown outcomes asked", kills, tasks, r.asked)
 }
