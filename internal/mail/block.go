@@ -9,8 +9,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"pizza/internal/unseen"
 )
 
 // The block looks like this; each argument is on a line of its own:
@@ -210,11 +211,8 @@ func likeJSON(s string) bool {
 	return s == "" || strings.ContainsRune(`"{[`, rune(s[0])) || json.Valid([]byte(s))
 }
 
-// hidden reports whether r must be escaped: it shows nothing, reorders, or is a
-// blank other than the space.
-func hidden(r rune) bool {
-	return r != '\n' && r != ' ' && r != utf8.RuneError && (!unicode.IsGraphic(r) || invisible(r) || unicode.Is(unicode.Zs, r))
-}
+// hidden reports whether r must be escaped. Line ends are shown by the lines.
+func hidden(r rune) bool { return r != '\n' && unseen.Hidden(r) }
 
 // escape makes a text visible and reversible, line by line.
 func escape(s string) string {

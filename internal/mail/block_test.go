@@ -6,7 +6,30 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pizza/internal/unseen"
 )
+
+// The block shows as it is what internal/unseen lets pass, in texts and in JSON, and
+// what it does not can be read back.
+func TestBlockHidesWhatIsUnseen(t *testing.T) {
+	t.Parallel()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) || r == '\\' || r == '\n' {
+			continue
+		}
+		s := "a" + string(r) + "b"
+		text, json := escape(s), escapeJSON(s)
+		if (text == s) == unseen.Hidden(r) || (json == s) == unseen.Hidden(r) {
+			t.Fatalf("%U is shown as %s and %s", r, text, json)
+		}
+		if back, err := unescape(text); back != s || err != nil {
+			t.Fatalf("%U comes back as %q, %v", r, back, err)
+		}
+	}
+}
 
 func TestRenderBlock(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@ func FuzzBlock(f *testing.F) {
 	f.Add("path", "/local/a\u202e\n| x\n", "approve\n> [arguments k3v9x2]\n> a: b\n> [end of arguments k3v9x2]")
 	f.Add("a b", " \\ \t\r\x00", "")
 	f.Fuzz(func(t *testing.T, key, value, text string) {
-		if utf8.ValidString(key) && utf8.ValidString(value) && len(value) < 2000 && len(key) < 200 {
+		if utf8.ValidString(key) && utf8.ValidString(value) && len(value) < 2000 && len(key) < 200 && key != "n" {
 			args, err := json.Marshal(map[string]any{key: value, key + "x": []string{value}, "n": 1})
 			if err != nil {
 				t.Fatal(err)

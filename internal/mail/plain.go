@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"pizza/internal/unseen"
 )
 
 // cleanModelText drops what a reader cannot see or what would reorder what they see;
@@ -15,7 +17,7 @@ func cleanModelText(s string) string {
 		switch {
 		case r == '\u200c', r == '\u200d', r >= '\ufe00' && r <= '\ufe0f':
 			return r
-		case control(r), invisible(r):
+		case control(r), unseen.Invisible(r):
 			return -1
 		}
 		return r

@@ -4,24 +4,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-)
 
-// invisible reports whether r shows nothing or changes the order of what is shown:
-// format characters (bidi controls, zero-width ones, soft hyphen, tags), variation
-// selectors, fillers and separators of lines and paragraphs.
-func invisible(r rune) bool {
-	switch {
-	case r < 0x80:
-		return false
-	case unicode.Is(unicode.Cf, r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
-		return true
-	case unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Co, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
-		return true
-	case r == 0x2800: // braille pattern blank
-		return true
-	}
-	return false
-}
+	"pizza/internal/unseen"
+)
 
 // control reports whether r is a C0 or C1 control other than LF and TAB.
 func control(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
@@ -35,7 +20,7 @@ func visible(s string) string {
 			return r
 		case r == '\t', unicode.Is(unicode.Zs, r):
 			return ' '
-		case control(r), invisible(r), r == utf8.RuneError:
+		case control(r), unseen.Invisible(r), r == utf8.RuneError:
 			return -1
 		}
 		return r

@@ -3,14 +3,15 @@ package tools
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"pizza/internal/unseen"
 )
 
-// Show returns s as it can be shown to a person: control, bidirectional and
-// invisible characters, and spaces other than the plain one, are written as \uXXXX,
-// bytes that are no UTF-8 as \xXX. A backslash is doubled, so that nothing that is
-// shown can stand for two different things.
+// Show returns s as it can be shown to a person: what is hidden (see internal/unseen:
+// control, bidirectional and invisible characters, spaces other than the plain one,
+// what is not assigned) is written as \uXXXX, bytes that are no UTF-8 as \xXX. A
+// backslash is doubled, so that nothing that is shown can stand for two different things.
 func Show(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -20,7 +21,7 @@ func Show(s string) string {
 			fmt.Fprintf(&b, `\x%02X`, s[i])
 		case r == '\\':
 			b.WriteString(`\\`)
-		case !hidden(r):
+		case !unseen.Hidden(r):
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			fmt.Fprintf(&b, `\U%08X`, r)
@@ -30,18 +31,6 @@ func Show(s string) string {
 		i += size
 	}
 	return b.String()
-}
-
-// hidden reports whether r changes how text looks without being seen itself.
-func hidden(r rune) bool {
-	switch r {
-	case ' ':
-		return false
-	case '\u115F', '\u1160', '\u3164', '\uFFA0', '\u2800', '\u034F', '\u17B4', '\u17B5': // blank letters and fillers
-		return true
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Variation_Selector) ||
-		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }
 
 // quote shows a piece of text in quotes, its middle left out where it is long.

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pizza/internal/unseen"
 )
 
 // space is a Workspace in memory.
@@ -509,6 +513,19 @@ func TestShow(t *testing.T) {
 		"\xff": `\xFF`, "\U000E0041": `\U000E0041`, "a\u200db": `a\u200Db`, "\u3164": `\u3164`, "\ufe0f": `\uFE0F`, "\u2066": `\u2066`,
 	} {
 		equal(t, Show(in), want)
+	}
+}
+
+// What an approval's sentence shows as it is, and its block does, is one table.
+func TestShowHidesWhatIsUnseen(t *testing.T) {
+	t.Parallel()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) || r == '\\' {
+			continue
+		}
+		if s := "a" + string(r) + "b"; (Show(s) == s) == unseen.Hidden(r) {
+			t.Fatalf("%U is shown as %s", r, Show(s))
+		}
 	}
 }
 
