@@ -33,7 +33,11 @@ func readPassword(root, name string) (string, error) {
 	}
 	b, err := os.ReadFile(credentialPath(root, login))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("no generated password for %q in %s: `pizza serve` makes the account %s at its first start", login, root, firstLogin)
+		do := "`pizza account list` lists the accounts, `pizza account password " + login + "` makes a new password"
+		if !madeByServe(root) {
+			do = "`pizza serve` makes the account " + firstLogin + " at its first start"
+		}
+		return "", fmt.Errorf("no generated password for %q in %s: %s", login, root, do)
 	}
 	return strings.TrimSpace(string(b)), err
 }

@@ -139,24 +139,23 @@ func visibleText(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-func newDecide(g *globals, verb, short string) *cobra.Command {
-	use := verb + " ID [TEXT]"
-	args := cobra.RangeArgs(1, 2)
+// newDecide makes a command that decides; words after the id are one text.
+func newDecide(g *globals, use, short string) *cobra.Command {
+	verb, _, _ := strings.Cut(use, " ")
+	least := 1
 	if verb == "answer" {
-		use, args = "answer ID TEXT", cobra.ExactArgs(2)
+		least = 2
 	}
 	return &cobra.Command{
-		Use: use, Short: short, Args: args,
+		Use: use, Short: short, Args: cobra.MinimumNArgs(least),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wantID(args); err != nil {
 				return err
 			}
-			d := decision{ID: args[0], Verb: verb}
-			if len(args) == 2 {
-				d.Text = args[1]
-			}
+			d := decision{ID: args[0], Verb: verb, Text: strings.Join(args[1:], " ")}
 			if verb == "answer" {
-				d.Verb, d.Text, _ = strings.Cut(strings.TrimSpace(strings.ToLower(args[1])), ":")
+				d.Verb, d.Text, _ = strings.Cut(strings.TrimSpace(d.Text), ":")
+				d.Verb, d.Text = strings.ToLower(d.Verb), strings.TrimSpace(d.Text)
 			}
 			return g.with(cmd, func(s service) error {
 				done, err := s.Decide(cmd.Context(), g.account, d)
@@ -180,7 +179,7 @@ func wantID(args []string) error {
 
 func newCancel(g *globals) *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel ID", Short: "end a live task", Args: cobra.ExactArgs(1),
+		Use: "cancel ID", Short: "end a live task, one that `pizza running` lists", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wantID(args); err != nil {
 				return err

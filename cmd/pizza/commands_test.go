@@ -112,3 +112,29 @@ func TestEmptyAndMistyped(t *testing.T) {
 		t.Error("a data root was made of a mistyped path")
 	}
 }
+
+// A wrong command line is answered with the right one.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		want string
+		args []string
+	}{
+		{"`pizza show ID`", []string{"show"}},
+		{"`pizza approve --help`", []string{"approve"}},
+		{"happened|repeat|stop", []string{"answer", "x"}},
+		{"quotes", []string{"send", "two", "words"}},
+		{"no command `pizza bogus`", []string{"bogus"}},
+		{"did you mean `pizza send`?", []string{"snd"}},
+		{"no command `pizza account bogus`", []string{"account", "bogus"}},
+		{"`pizza send --help`", []string{"send", "--bogus"}},
+		{"`pizza send --help`", []string{"send", "--timeout", "3", "x"}},
+		{"--wait", []string{"send", "--timeout", "3s", "x"}},
+	} {
+		cmd := newRoot()
+		cmd.SetArgs(tt.args)
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("pizza %q: %v, want %q", tt.args, err, tt.want)
+		}
+	}
+}

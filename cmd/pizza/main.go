@@ -67,7 +67,11 @@ func newRoot() *cobra.Command {
 		Short:         "Pizza Mail: AI tasks are mail. Send one to pizza@localhost; the result lands in your inbox.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version,
+
+		SuggestionsMinimumDistance: 2,
 	}
+	root.SetVersionTemplate(versionLine())
 	root.PersistentFlags().StringVar(&g.dataRoot, "data-root", "", "where everything is kept (else PIZZA_DATA_ROOT, else ~/.pizza-bot-oss)")
 	root.PersistentFlags().StringVar(&g.account, "account", "me", "whose mail")
 	root.AddCommand(
@@ -76,12 +80,13 @@ func newRoot() *cobra.Command {
 		newList(g, "action", "Action", "decisions that wait for you"),
 		newList(g, "running", "Running", "live tasks"),
 		newShow(g),
-		newDecide(g, "approve", "let it happen"),
-		newDecide(g, "reject", "refuse it; TEXT is the reason the agent is told"),
-		newDecide(g, "answer", "answer a question: happened, repeat or stop"),
+		newDecide(g, "approve ID [TEXT]", "let happen what `pizza action` lists"),
+		newDecide(g, "reject ID [REASON]", "refuse it; the agent is told the reason"),
+		newDecide(g, "answer ID happened|repeat|stop", "say what became of an action that was cut off"),
 		newCancel(g),
 		newDemo(),
 	)
+	helpful(root)
 	return root
 }
 

@@ -31,9 +31,12 @@ func newSend(g *globals) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
 		Use: "send [TEXT|-]", Short: "send a task (or mail to a person) and print the task id",
-		Long: "Send a task. Prints the task id. With --wait it prints the result and exits 0,\n1 when the task failed, 3 when it waits for a decision.",
+		Long: "Send a task: TEXT, or standard input for - or nothing. Prints the task id. With --wait it\nprints the result and exits 0, 1 when the task failed, 3 when it waits for a decision.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.timeout != 0 && !f.wait {
+				return errors.New("--timeout says how long to wait: give --wait too")
+			}
 			text, err := readText(cmd, args)
 			if err != nil {
 				return err
@@ -49,7 +52,7 @@ func newSend(g *globals) *cobra.Command {
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "file to attach; may be given again")
 	cmd.Flags().StringVar(&f.model, "model", "", "model for this task, as provider:id")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait for the result and print it")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "with --wait: give up after this long (the task goes on)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "with --wait: give up after this long, as in 30s or 5m (the task goes on)")
 	return cmd
 }
 
@@ -61,7 +64,8 @@ func send(cmd *cobra.Command, g *globals, s service, f sendFlags, text string) e
 	if err != nil {
 		return err
 	}
-	if _, alone := s.(*app); alone && f.wait {
+	_, alone := s.(*app)
+	if alone && f.wait {
 		return fmt.Errorf("--wait: %w", errNoServer)
 	}
 	receipt, err := s.Send(cmd.Context(), g.account, submission{To: f.to, Message: message})
@@ -73,6 +77,9 @@ func send(cmd *cobra.Command, g *globals, s service, f sendFlags, text string) e
 	}
 	if receipt.Task == "" {
 		return nil
+	}
+	if alone {
+		fmt.Fprintln(cmd.ErrOrStderr(), "pizza: no server runs: the task is kept and starts with `pizza serve`")
 	}
 	if !f.wait {
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), receipt.Task)
@@ -101,7 +108,7 @@ func waitFor(cmd *cobra.Command, g *globals, s service, task string, timeout tim
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(visibleText(out.Text), "\n"))
 		return err
 	case agent.Waiting:
-		return exitError{code: 3, text: fmt.Sprintf("pizza: task %s waits for a decision: %s", task, visibleText(out.Text))}
+		return exitError{code: 3, text: fmt.Sprintf("pizza: task %s waits for a decision: %s\n`pizza show %s` tells how to decide it", task, visibleText(out.Text), task)}
 	default:
 		return exitError{code: 1, text: fmt.Sprintf("pizza: task %s %s: %s", task, out.State, visibleText(out.Text))}
 	}

@@ -19,7 +19,7 @@ const followEvery = 300 * time.Millisecond
 func newShow(g *globals) *cobra.Command {
 	var asJSON, follow bool
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "tell everything about a task or decision", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "tell everything about a task or decision: state, steps, result", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wantID(args); err != nil {
 				return err
