@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path"
@@ -24,71 +23,77 @@ type input struct {
 // readInput reads a mail. A mail that is gone (forgotten, or of an earlier run and
 // deleted) is a sentence.
 func (a *Agent) readInput(ctx context.Context, account mailbox.AccountID, in Inbound) (*input, error) {
-	var msg *mailbox.Message
-	err := a.store.Messages(ctx, account, []mailbox.MessageID{in.Message}, func(m *mailbox.Message) error {
-		msg = m
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	gone := &input{parts: []providers.Part{{Kind: providers.Text, Text: "(This mail was deleted: " + oneLine(in.Subject) + ")"}}}
-	if msg == nil {
-		return gone, nil
-	}
-	body, err := a.store.OpenMessage(ctx, account, in.Message)
+	msg, body, err := a.openStored(ctx, account, in.Message)
 	if isKind(err, mailbox.NotFound) {
-		return gone, nil
+		return &input{parts: []providers.Part{{Kind: providers.Text, Text: "(This mail was deleted: " + oneLine(in.Subject) + ")"}}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer body.Close()
-	r, err := mail.Read(body, body.Size(), msg.Structure, a.parentText(ctx, account, msg))
+	parent, err := a.parentText(ctx, account, msg)
+	if err != nil {
+		return nil, err
+	}
+	r, err := mail.Read(body, body.Size(), msg.Structure, parent)
 	if err != nil {
 		return nil, err
 	}
 	return &input{parts: a.partsOf(in, r), files: a.filesOf(ctx, account, in, msg, r)}, nil
 }
 
-// parentText is the plain text of the mail of ours that m answers, for subtraction.
-// Without it (not ours, gone) the quote rules of internal/mail alone decide.
-func (a *Agent) parentText(ctx context.Context, account mailbox.AccountID, m *mailbox.Message) string {
-	if m.Structure == nil || len(m.Structure.InReplyTo) == 0 {
-		return ""
+// openStored opens a stored message; NotFound when it is gone.
+func (a *Agent) openStored(ctx context.Context, account mailbox.AccountID, id mailbox.MessageID) (*mailbox.Message, mailbox.Body, error) {
+	var msg *mailbox.Message
+	err := a.store.Messages(ctx, account, []mailbox.MessageID{id}, func(m *mailbox.Message) error {
+		msg = m
+		return nil
+	})
+	if err == nil && msg == nil {
+		err = &mailbox.Error{Op: "read", Kind: mailbox.NotFound}
 	}
-	rec, err := a.store.Record(ctx, account, midKey(m.Structure.InReplyTo[0]))
 	if err != nil {
-		return ""
+		return nil, nil, err
 	}
-	var ref MessageRef
-	if json.Unmarshal(rec.Value, &ref) != nil || !ref.Ours {
-		return ""
+	body, err := a.store.OpenMessage(ctx, account, id)
+	return msg, body, err
+}
+
+// parentText is the plain text of the mail of ours that m answers, for subtraction.
+// Without it (not ours, gone) the quote rules of internal/mail alone decide. An error
+// is not "gone": our own words would pass for the person's.
+func (a *Agent) parentText(ctx context.Context, account mailbox.AccountID, m *mailbox.Message) (string, error) {
+	if m.Structure == nil || len(m.Structure.InReplyTo) == 0 {
+		return "", nil
+	}
+	ref, known, err := a.refOf(ctx, account, m.Structure.InReplyTo[0])
+	if err != nil || !known || !ref.Ours {
+		return "", err
 	}
 	if ref.Decision != "" {
-		if d, _, err := a.loadDecision(ctx, account, ref.Decision); err == nil {
-			return d.Text
+		d, _, err := a.loadDecision(ctx, account, ref.Decision)
+		if !isKind(err, mailbox.NotFound) {
+			return d.Text, err
 		}
 	}
 	return a.sentText(ctx, account, ref)
 }
 
 // sentText is the text of a mail of ours, "" when it is gone.
-func (a *Agent) sentText(ctx context.Context, account mailbox.AccountID, ref MessageRef) string {
-	text := ""
-	_ = a.store.Messages(ctx, account, []mailbox.MessageID{ref.Message}, func(m *mailbox.Message) error {
-		body, err := a.store.OpenMessage(ctx, account, m.ID)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-		r, err := mail.Read(body, body.Size(), m.Structure, "")
-		if err == nil {
-			text = r.Text
-		}
-		return err
-	})
-	return text
+func (a *Agent) sentText(ctx context.Context, account mailbox.AccountID, ref MessageRef) (string, error) {
+	msg, body, err := a.openStored(ctx, account, ref.Message)
+	if isKind(err, mailbox.NotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	r, err := mail.Read(body, body.Size(), msg.Structure, "")
+	if err != nil {
+		return "", err
+	}
+	return r.Text, nil
 }
 
 // partsOf is a mail as the model sees it: what the login wrote as its own text, all
