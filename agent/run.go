@@ -229,7 +229,10 @@ func (s *session) advance(ctx context.Context, base func(*draft) error) error {
 // an outcome that only this process knows is worth waiting for.
 const storeTries = 4
 
-// commitOps commits, past a shutdown too: what happened must be on disk.
+// commitOps commits, past a shutdown too: what happened must be on disk. Nothing ends
+// the wait between two tries early: while the store is open a try less is an outcome
+// lost, and that it has closed the next try says. The waits are 2.1 s in all, within
+// the time that a shutdown has.
 func (s *session) commitOps(ctx context.Context, ops ...mailbox.Op) (mailbox.Result, error) {
 	ctx = context.WithoutCancel(ctx)
 	wait := 100 * time.Millisecond
