@@ -30,6 +30,9 @@ func (s *server) connect(w http.ResponseWriter, r *http.Request) {
 	if info.Host == "" {
 		info.Host = "localhost"
 	}
+	if info.Password == "" {
+		info.Password = "pizza password " + info.User
+	}
 	page := connectPage{
 		ConnectInfo: info,
 		Address:     info.User + "@" + info.Domain,

@@ -47,6 +47,7 @@ type ConnectInfo struct {
 	// begin with TLS.
 	IMAP, IMAPS, SMTP, SMTPS string
 
+	Password    string // command that prints the password; empty: "pizza password" and the user
 	CAPath      string // file of the certificate authority to trust
 	Fingerprint string // its SHA-256 fingerprint
 }

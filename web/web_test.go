@@ -68,10 +68,10 @@ func TestConnectPage(t *testing.T) {
 func TestConnectPageWithServersOff(t *testing.T) {
 	t.Parallel()
 	o := Options{Info: func() ConnectInfo {
-		return ConnectInfo{User: "ann", Domain: "pizza.localhost", Host: "127.0.0.1", IMAP: "1", SMTP: "2"}
+		return ConnectInfo{User: "ann", Domain: "pizza.localhost", Host: "127.0.0.1", IMAP: "1", SMTP: "2", Password: "/opt/pizza password ann"}
 	}}
 	page := bodyOf(t, get(t, o, "/"))
-	for _, want := range []string{"imap://ann@127.0.0.1:1/", "smtp://ann@127.0.0.1:2/", "port 1, STARTTLS", "port 2, STARTTLS"} {
+	for _, want := range []string{"imap://ann@127.0.0.1:1/", "smtp://ann@127.0.0.1:2/", "port 1, STARTTLS", "port 2, STARTTLS", "`/opt/pizza password ann`"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not have %q", want)
 		}
