@@ -81,13 +81,11 @@ func newAccountList(g *globals) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return printJSON(cmd.OutOrStdout(), nonNil(list))
+					return printJSON(cmd.OutOrStdout(), credentialLines(list))
 				}
 				tw := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				for _, acc := range list {
-					for _, c := range acc.Credentials {
-						fmt.Fprintf(tw, "%s\t%s\t%s\n", acc.Login, c.Name, c.Scope)
-					}
+				for _, c := range credentialLines(list) {
+					fmt.Fprintf(tw, "%s\t%s\t%s\n", c.Account, c.Credential, c.Scope)
 				}
 				return tw.Flush()
 			})
@@ -97,13 +95,39 @@ func newAccountList(g *globals) *cobra.Command {
 	return cmd
 }
 
+// credentialLine is one line of `pizza account list`.
+type credentialLine struct {
+	Account    string        `json:"account"`
+	Credential string        `json:"credential"`
+	Scope      mailbox.Scope `json:"scope"`
+}
+
+func credentialLines(list []mailbox.Account) []credentialLine {
+	lines := []credentialLine{}
+	for _, acc := range list {
+		for _, c := range acc.Credentials {
+			lines = append(lines, credentialLine{acc.Login, c.Name, c.Scope})
+		}
+	}
+	return lines
+}
+
 func newAccountRemove(g *globals) *cobra.Command {
 	r := credentialRequest{}
 	cmd := &cobra.Command{
-		Use: "remove NAME", Short: "take away a login, or one credential of it; the mail stays on disk", Args: cobra.ExactArgs(1),
+		Use: "remove NAME", Short: "take away a login, or one credential of it",
+		Long: "Take away a login, or with --credential one password of it. The mail stays on disk, but an\n" +
+			"account made later under the same name begins empty.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Login = args[0]
-			return g.with(cmd, func(s service) error { return s.RemoveCredential(cmd.Context(), r) })
+			return g.with(cmd, func(s service) error {
+				if err := s.RemoveCredential(cmd.Context(), r); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "removed")
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&r.Name, "credential", "", "only this credential")

@@ -18,6 +18,7 @@ import (
 
 	"pizza/imapserver"
 	"pizza/internal/config"
+	"pizza/mailbox"
 	"pizza/smtpgate"
 	"pizza/web"
 )
@@ -54,6 +55,10 @@ func serve(ctx context.Context, w io.Writer, root string, f serveFlags) (err err
 	}
 	defer func() { err = errors.Join(err, closeLog()) }()
 	a, err := openApp(ctx, root, set, log)
+	var busy *mailbox.Error
+	if errors.As(err, &busy) && busy.Kind == mailbox.Transient {
+		return fmt.Errorf("%s: stop that, or name another folder with --data-root", userText(err))
+	}
 	if err != nil {
 		return err
 	}
@@ -141,6 +146,7 @@ func (s *servers) run(ctx context.Context, w io.Writer) error {
 	var failure error
 	select {
 	case <-ctx.Done():
+		fmt.Fprintln(w, "\nStopping.")
 	case failure = <-s.failed:
 	}
 	return errors.Join(failure, removeEndpoints(s.app.root), s.shutdown(stopWork))

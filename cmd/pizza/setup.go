@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"pizza/internal/config"
 	"pizza/web"
 )
 
@@ -42,8 +43,36 @@ func (a *app) printSetup(w io.Writer, e endpoints) error {
 		}
 		fmt.Fprintf(&b, "Granted: %s as /local/%s (%s)\n", g.Path, g.ID, access)
 	}
+	if len(a.settings.Folders()) == 0 {
+		b.WriteString("No folder is granted: --grant PATH lets the agent read one, --grant PATH:rw write there too.\n")
+	}
+	b.WriteString("Ctrl-C stops it; tasks that run go on at the next start.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// passwordCommand prints the password from any directory and environment, as the
+// settings of a mail program need it.
+func passwordCommand(root, user string) string {
+	parts := []string{"pizza", "password", user}
+	if self, err := os.Executable(); err == nil {
+		parts[0] = self
+	}
+	noEnv := func(string) string { return "" }
+	if usual, err := config.DataRoot("", noEnv); err != nil || usual != root {
+		parts = append(parts, "--data-root", root)
+	}
+	for i, p := range parts {
+		if strings.ContainsFunc(p, func(r rune) bool { return !plainInShell(r) }) {
+			parts[i] = "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// plainInShell reports whether a shell takes r as it is.
+func plainInShell(r rune) bool {
+	return r > 0x7f || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("/._-+:@%,", r)
 }
 
 func (a *app) passwordHint(w io.Writer, user string) string {
@@ -79,7 +108,8 @@ func (s *servers) webOptions() web.Options {
 	info := web.ConnectInfo{
 		User: e.User, Domain: e.Domain, Host: "localhost",
 		IMAP: port(e.IMAP), IMAPS: port(e.IMAPS), SMTP: port(e.SMTP), SMTPS: port(e.SMTPS),
-		CAPath: a.ca.CertPath(), Fingerprint: a.ca.Fingerprint(),
+		Password: passwordCommand(a.root, e.User),
+		CAPath:   a.ca.CertPath(), Fingerprint: a.ca.Fingerprint(),
 	}
 	return web.Options{
 		Log: a.log.With("server", "web"), Hostnames: a.settings.Hostnames, Ready: s.ready.Load, Metrics: a.metrics,
