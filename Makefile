@@ -16,7 +16,7 @@ export SHARED := $(abspath $(SHARED))
 .PHONY: help setup build demo test race fuzz lint e2e bench check soak
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/' | expand -t 12
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## (.*)/  \1\t\2/' | expand -t 12
 
 setup: ## fetch the Go modules (make demo and make test do it by themselves)
 	go mod download
