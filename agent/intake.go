@@ -3,14 +3,9 @@ package agent
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/emersion/go-imap/v2"
 
@@ -27,9 +22,9 @@ const keywordAutomatic imap.Flag = "$Automatic"
 // the queue of its thread, a decision, a delivery. The receipt names the task.
 //
 // A repeat of the same mail (same Message-ID, recipients and bytes, as a client
-// sends it that missed the answer) stores nothing and gets the same receipt. Without
-// a Message-ID of its own, the same bytes are a repeat for ten minutes: a script may
-// send the same every day, and means it.
+// sends it that missed the answer) stores nothing and gets the same receipt, for 30
+// days at least. Without a Message-ID of its own, the same bytes are a repeat for ten
+// minutes: a script may send the same every day, and means it.
 // Automatic mail is filed and does nothing else, but that it is delivered to
 // people. Errors are *mailbox.Error: Denied (From or Sender is not the login's, or
 // the scope is too small), NotFound and Refused (recipients), Invalid.
@@ -203,60 +198,13 @@ func (a *Agent) automatic(ctx context.Context, in *intake) (string, error) {
 	return mail.AutomaticMessage(in.body, in.structure, in.sub.Envelope.From)
 }
 
-// repeatKey names the mail with its recipients: login, recipients and bytes, the
-// Message-ID among them. What the door adds is left out.
-func (in *intake) repeatKey() (string, error) {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%v\x00", in.sub.Identity.Login, in.sub.NoID)
-	keys := make([]string, 0, len(in.targets))
-	for _, t := range in.targets {
-		keys = append(keys, t.key())
+// sentKey is the key of the record of the copy in Sent. It is "" when no program can
+// have a copy: the mail has no Message-ID that its sender knows.
+func (in *intake) sentKey() string {
+	if in.structure.MessageID == "" || in.sub.NoID {
+		return ""
 	}
-	slices.Sort(keys)
-	fmt.Fprintf(h, "%s\x00", strings.Join(keys, "\x00"))
-	for _, f := range in.fields {
-		switch name := strings.ToLower(f.Name); {
-		case name == "received", name == "date", name == "message-id" && in.sub.NoID:
-		default:
-			h.Write(f.Raw)
-		}
-	}
-	start := in.structure.Root.Header.End
-	if _, err := io.Copy(h, io.NewSectionReader(in.body, start, in.body.Size()-start)); err != nil {
-		return "", err
-	}
-	return "taken/" + hex.EncodeToString(h.Sum(nil)[:20]), nil
-}
-
-// taken is the record of a submission, by which a repeat is known.
-type taken struct {
-	Receipt mailbox.Receipt `json:"receipt"`
-	At      time.Time       `json:"at"`
-}
-
-// noIDRepeat is how long a mail without a Message-ID of its own counts as a repeat.
-const noIDRepeat = 10 * time.Minute
-
-// repeated returns the receipt of the first time.
-func (a *Agent) repeated(ctx context.Context, in *intake) (mailbox.Receipt, bool, error) {
-	var t taken
-	in.before = 0
-	rec, err := a.store.Record(ctx, in.account(), in.repeat)
-	if isKind(err, mailbox.NotFound) {
-		return t.Receipt, false, nil
-	}
-	if err != nil {
-		return t.Receipt, false, err
-	}
-	if err := json.Unmarshal(rec.Value, &t); err != nil {
-		return t.Receipt, false, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
-	if in.sub.NoID && a.now().Sub(t.At) >= noIDRepeat {
-		in.before = rec.Version
-		return mailbox.Receipt{}, false, nil
-	}
-	a.log.InfoContext(ctx, "submitted again", "login", in.sub.Identity.Login, "task", t.Receipt.Task)
-	return t.Receipt, true, nil
+	return sentKey(in.structure.MessageID)
 }
 
 // plan is the Tx of a submission in the making.
@@ -294,18 +242,19 @@ func (a *Agent) planFor(ctx context.Context, in *intake) (*plan, error) {
 	if err := a.peopleOps(in, p); err != nil {
 		return nil, err
 	}
-	p.add(mailbox.PutRecord{Key: in.repeat, Version: in.before, Value: mustJSON(taken{p.receipt, a.now()})})
+	t := taken{Receipt: p.receipt, At: a.now(), Sent: in.sentKey()}
+	p.add(a.passing(mailbox.PutRecord{Key: in.repeat, Version: in.before, Value: mustJSON(t)})...)
 	return p, nil
 }
 
 // fileSent gives the message its entry in Sent, unless the program has put its own
 // copy there before it sent.
 func (a *Agent) fileSent(ctx context.Context, in *intake, p *plan) error {
-	if in.structure.MessageID == "" {
+	key := in.sentKey()
+	if key == "" {
 		p.msg.Places = []mailbox.MailboxID{Sent}
 		return nil
 	}
-	key := sentKey(in.structure.MessageID)
 	rec, err := a.store.Record(ctx, in.account(), key)
 	if err != nil && !isKind(err, mailbox.NotFound) {
 		return err

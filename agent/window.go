@@ -29,11 +29,12 @@ func (a *Agent) dueHandlers() map[string]dueHandler {
 		DueExpire:  a.expire,
 		DueWindow:  a.endWindow,
 		DueDeliver: a.deliverDue,
+		DuePrune:   a.prune,
 	}
 }
 
 // tend works what is due beside the runs: expiry, the windows of moves, mail for
-// other accounts. It returns when ctx ends, with all it started ended. An entry
+// other accounts, records that go. It returns when ctx ends, with all it started ended. An entry
 // that fails is logged and tried again after tendLease; the others go on.
 func (a *Agent) tend(ctx context.Context) error {
 	var wg sync.WaitGroup
