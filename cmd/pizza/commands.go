@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,15 +109,24 @@ func printItems(w io.Writer, items []item) error {
 		if id == "" {
 			id = "-"
 		}
-		kind := it.Kind
-		if kind == "" {
-			kind = "mail"
-		}
+		kind := cmp.Or(decidedAs(it.Keywords), it.Kind, "mail")
 		if _, err := fmt.Fprintf(tw, "%s %s\t%s\t%s\t%s\n", mark, id, it.Date.Local().Format("2006-01-02 15:04"), kind, visible(it.Subject)); err != nil {
 			return err
 		}
 	}
 	return tw.Flush()
+}
+
+// decidedAs is what became of a decision, by the keyword on its mail; "" while it is
+// open.
+func decidedAs(keywords []string) string {
+	for _, k := range keywords {
+		switch k {
+		case "$Approved", "$Rejected", "$Edited", "$Answered", "$Expired":
+			return strings.ToLower(k[1:])
+		}
+	}
+	return ""
 }
 
 // visible keeps control characters of a mail from reaching a terminal, and those that

@@ -19,6 +19,7 @@ func TestPrintItems(t *testing.T) {
 		{Unread: true, Date: time.Unix(0, 0), Subject: "evil \x1b]0;title\x07 \u009b31m \u202e\u2066\u2028", Kind: "result", Task: "k3v9m2x7qa"},
 		{Date: time.Unix(0, 0), Subject: "ask", Kind: "approval", Task: "k3v9m2x7qa", Decision: "0123456789abcde"},
 		{Date: time.Unix(0, 0), Subject: "by hand"},
+		{Date: time.Unix(0, 0), Subject: "asked", Kind: "approval", Decision: "d", Keywords: []string{"$label1", "$Rejected"}},
 	}
 	if err := printItems(&b, items); err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestPrintItems(t *testing.T) {
 	if strings.ContainsAny(b.String(), "\x1b\x07\u009b\u202e\u2066\u2028") {
 		t.Errorf("control characters in %q", b.String())
 	}
-	for _, want := range []string{"* k3v9m2x7qa", "  0123456789abcde", "  -", "approval", "mail"} {
+	for _, want := range []string{"* k3v9m2x7qa", "  0123456789abcde", "  -", "approval", "mail", "rejected  asked"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
