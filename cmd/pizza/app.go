@@ -21,7 +21,7 @@ type app struct {
 	log      *slog.Logger
 	store    *boltstore.Store
 	accounts mailbox.Accounts
-	ca       *localca.CA
+	ca       *localca.CA // of a server
 	agent    *agent.Agent
 }
 
@@ -54,10 +54,6 @@ func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (
 
 func (a *app) build(ctx context.Context) error {
 	var err error
-	a.ca, err = localca.Open(filepath.Join(a.root, "tls"), a.settings.Hostnames, nil)
-	if err != nil {
-		return err
-	}
 	a.agent, err = agent.New(agent.Options{
 		Store: a.store, Accounts: a.accounts, Models: a.settings.Models, Tools: tools.NewFiles(a.settings.Folders),
 		Log: a.log.With("part", "agent"), Workers: a.settings.Limits.Workers, Domain: a.settings.Domain,
@@ -69,6 +65,17 @@ func (a *app) build(ctx context.Context) error {
 	}
 	a.store.SetGuard(a.agent)
 	return a.ensureFirstAccount(ctx)
+}
+
+// openCA opens the certificate authority, for serving. Nobody else does: whoever makes
+// a new one has to tell the person.
+func (a *app) openCA() error {
+	var err error
+	a.ca, err = localca.Open(filepath.Join(a.root, "tls"), a.settings.Hostnames, nil)
+	if err == nil && a.ca.Renewed() {
+		a.log.Warn("a new certificate authority was made: import it again into your programs", "file", a.ca.CertPath())
+	}
+	return err
 }
 
 // openAlone opens the data root for one command, without servers: what it submits

@@ -88,6 +88,9 @@ type servers struct {
 // newServers opens all sockets before anything is served: a taken port stops the
 // start and leaves nothing half done.
 func newServers(a *app) (*servers, error) {
+	if err := a.openCA(); err != nil {
+		return nil, err
+	}
 	s := &servers{app: a, sockets: map[string]listeners{}, failed: make(chan error, 1)}
 	for _, name := range config.Services {
 		l, err := listen(name, a.settings.Listen.Get(name))

@@ -32,6 +32,9 @@ func (a *app) printSetup(w io.Writer, e endpoints) error {
 	rows("outgoing (SMTP)", e.SMTPS, e.SMTP)
 	fmt.Fprintf(&b, "\n  user %s   address %s@%s   password %s\n", e.User, e.User, e.Domain, a.passwordHint(w, e.User))
 	fmt.Fprintf(&b, "  certificate authority to trust, for SSL/TLS: %s\n", a.ca.CertPath())
+	if a.ca.Renewed() {
+		b.WriteString("  This one is new: import it again into programs that trusted an older one.\n")
+	}
 	if e.Web != "" {
 		fmt.Fprintf(&b, "  step by step: %s\n", e.Web)
 	}

@@ -38,7 +38,7 @@ func (c *CA) makeAuthority() error {
 	if err := c.write(p, caCertFile, 0o644, caKeyFile); err != nil {
 		return err
 	}
-	c.ca, c.renewed = p, true
+	c.ca = p
 	return nil
 }
 

@@ -192,8 +192,8 @@ func fingerprint(cert *x509.Certificate) string {
 	return strings.ReplaceAll(fmt.Sprintf("% X", sum[:]), " ", ":")
 }
 
-// Renewed reports whether Open made a new authority, so that programs which trusted an
-// older one have to import ca.pem again.
+// Renewed reports whether Open made a new authority in the place of an older one, so
+// that programs which trusted that have to import ca.pem again.
 func (c *CA) Renewed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,15 +210,25 @@ func (c *CA) openAuthority() error {
 	p, err := c.read(caCertFile, caKeyFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		c.renewed = c.hadOne()
 		return c.makeAuthority()
 	case err != nil:
 		return err
 	}
 	if !p.cert.IsCA || !c.names.allowedBy(p.cert) || c.now().Add(leafLife).After(p.cert.NotAfter) || c.now().Before(p.cert.NotBefore) {
+		c.renewed = true
 		return c.makeAuthority()
 	}
 	c.ca = p
 	return nil
+}
+
+// hadOne reports whether something is left of an authority before.
+func (c *CA) hadOne() bool {
+	return slices.ContainsFunc([]string{caCertFile, caKeyFile, leafCertFile}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(c.dir, name))
+		return err == nil
+	})
 }
 
 func (c *CA) openLeaf() error {

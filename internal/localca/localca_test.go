@@ -148,7 +148,7 @@ func TestReopenKeepsEverything(t *testing.T) {
 	first := open(t, dir, c)
 	c.t = c.t.Add(300 * 24 * time.Hour)
 	second := open(t, dir, c)
-	if !first.Renewed() || second.Renewed() {
+	if first.Renewed() || second.Renewed() { // there was none before the first
 		t.Errorf("Renewed: first %v, second %v", first.Renewed(), second.Renewed())
 	}
 	if first.Fingerprint() != second.Fingerprint() || first.LeafFingerprint() != second.LeafFingerprint() {
@@ -255,6 +255,9 @@ func TestDamage(t *testing.T) {
 			ca := open(t, dir, c)
 			if _, err := shake(t, ca, c, "localhost"); err != nil {
 				t.Error(err)
+			}
+			if want := file == caCertFile || file == caKeyFile; ca.Renewed() != want {
+				t.Errorf("renewed %v", ca.Renewed())
 			}
 		})
 	}
