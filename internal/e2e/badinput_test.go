@@ -70,6 +70,8 @@ func (w *wire) data(s *server, message string) {
 	w.t.Helper()
 	w.login(s)
 	w.send("MAIL FROM:<me@localhost>\r\nRCPT TO:<pizza@localhost>\r\nDATA\r\n")
+	w.want("250 ")
+	w.want("250 ")
 	w.want("354 ")
 	w.send(message + "\r\n.\r\n")
 }
