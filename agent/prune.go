@@ -10,10 +10,6 @@ import (
 )
 
 const (
-	// DuePrune is the kind of a due entry that removes records; its key is their day.
-	DuePrune = "prune"
-	// indexPrune is the index of the records that go on a day: + day.
-	indexPrune = "prune/"
 	// keepRecords is how long a record is kept that only tells a repeat from something
 	// new. A client that has not tried again for so long does not.
 	keepRecords = 30 * 24 * time.Hour

@@ -58,6 +58,27 @@ func TestPrune(t *testing.T) {
 	d.count(d.me.Account, Sent, 2) // mail itself stays
 }
 
+// A program that copies into Sent what it has sent elsewhere, years of it perhaps,
+// leaves no record for ever.
+func TestPruneOfACopyThatWasNeverSubmitted(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	raw := d.message(d.me, "sent elsewhere")
+	for range 2 { // the second one counts
+		if _, err := d.append(Sent, raw); err != nil {
+			t.Fatal(err)
+		}
+		d.clock.add(10 * day)
+	}
+	d.clock.add(20 * day)
+	d.tend()
+	d.wantKept("30 days after the last copy", 0, 1)
+	d.clock.add(day)
+	d.tend()
+	d.wantKept("after 31 days", 0, 0)
+	d.count(d.me.Account, Sent, 2)
+}
+
 // A record that is put again goes on the later day.
 func TestPruneOfARenewedRecord(t *testing.T) {
 	t.Parallel()

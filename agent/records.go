@@ -46,6 +46,7 @@ const (
 	DueExpire  = "expire"  // key decision id: it expires
 	DueWindow  = "window"  // key decision id: the window of a move ends
 	DueDeliver = "deliver" // key delivery id: mail for another account
+	DuePrune   = "prune"   // key day: records go
 )
 
 // Record keys and index keys.
@@ -62,6 +63,7 @@ const (
 	indexOfRun         = "ofrun/"  // + run id, of decision records
 	indexOfMessage     = "ofmsg/"  // + message id in decimal, of decision and run records (status message)
 	indexDeciding      = "moving/" // + login, of decision records in a move's window
+	indexPrune         = "prune/"  // + day, of records that go then
 )
 
 func hash16(s string) string {
