@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"pizza/internal/mime"
@@ -30,9 +31,26 @@ type delivery struct {
 
 func deliveryKey(id string) string { return "delivery/" + id }
 
+const receivedPrefix = "received/"
+
 // receivedKey is a record of the recipient's file: this delivery has come in.
 func receivedKey(from mailbox.AccountID, id string) string {
-	return "received/" + string(from) + "/" + id
+	return receivedPrefix + string(from) + "/" + id
+}
+
+// awaited reports whether key is the record of a delivery that its sender may still
+// try. Once the sender's side is cleared nobody does: its id never comes again.
+func (a *Agent) awaited(ctx context.Context, key string) (bool, error) {
+	rest, ok := strings.CutPrefix(key, receivedPrefix)
+	if !ok {
+		return false, nil
+	}
+	from, id, _ := strings.Cut(rest, "/")
+	_, err := a.store.Record(ctx, mailbox.AccountID(from), deliveryKey(id))
+	if isKind(err, mailbox.NotFound) { // so when the account is gone
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // sendOps has a message of the sender's account delivered to another account.
@@ -98,7 +116,8 @@ func (a *Agent) handOver(ctx context.Context, from mailbox.AccountID, d delivery
 	if err != nil {
 		return err
 	}
-	err = a.commit(ctx, d.To, add, mailbox.PutRecord{Key: key, Value: []byte(`{}`)})
+	came := a.passing(mailbox.PutRecord{Key: key, Value: []byte(`{}`)})
+	err = a.commit(ctx, d.To, append(came, add)...)
 	if isKind(err, mailbox.Conflict) {
 		if _, again := a.store.Record(ctx, d.To, key); again == nil {
 			return nil

@@ -110,6 +110,42 @@ func TestDeliverOnceOverALostAnswer(t *testing.T) {
 	d.count(d.bob.Account, mailbox.Inbox, 2)
 }
 
+// That a delivery came in is known as long as its sender may try it again, however long
+// that is, and no longer than 30 days after.
+func TestPruneOfWhatWasReceived(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	broken := d.breakable()
+	received := func(want int) {
+		t.Helper()
+		recs, err := d.store.Records(t.Context(), d.bob.Account, receivedPrefix, "", 0)
+		if err != nil || len(recs) != want {
+			t.Errorf("%d records of what was received, want %d; %v", len(recs), want, err)
+		}
+	}
+	d.mustGive(d.me, d.message(d.me, "hello"), "bob@localhost")
+	broken.set(d.me.Account, errors.New("disk"), false) // the sender's side is not cleared
+	d.tend()
+	d.clock.add(31 * day)
+	if next := d.a.tendOnce(t.Context(), d.bob.Account); !next.After(d.clock.Now()) {
+		t.Errorf("not worked: due at %v", next)
+	}
+	received(1)
+	broken.set("", nil, false)
+	d.tend()
+	d.count(d.bob.Account, mailbox.Inbox, 1)
+	if n := d.deliveries(); n != 0 {
+		t.Errorf("%d deliveries left", n)
+	}
+	d.clock.add(30 * day)
+	d.tend()
+	received(1)
+	d.clock.add(day)
+	d.tend()
+	received(0)
+	d.count(d.bob.Account, mailbox.Inbox, 1)
+}
+
 func TestUndeliverable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

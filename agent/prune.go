@@ -28,6 +28,7 @@ func (a *Agent) passing(put mailbox.PutRecord) []mailbox.Op {
 }
 
 // prune removes the records of a day, and which message was the copy in Sent with them.
+// One that is still needed stays for another keepRecords.
 func (a *Agent) prune(ctx context.Context, account mailbox.AccountID, due mailbox.Due) error {
 	recs, err := a.store.Lookup(ctx, account, indexPrune+due.Key)
 	if err != nil {
@@ -36,6 +37,14 @@ func (a *Agent) prune(ctx context.Context, account mailbox.AccountID, due mailbo
 	for batch := range slices.Chunk(recs, pruneBatch) {
 		var ops []mailbox.Op
 		for _, rec := range batch {
+			needed, err := a.awaited(ctx, rec.Key)
+			if err != nil {
+				return err
+			}
+			if needed {
+				ops = append(ops, a.passing(mailbox.PutRecord{Key: rec.Key, Version: rec.Version, Value: rec.Value})...)
+				continue
+			}
 			ops = append(ops, mailbox.DeleteRecord{Key: rec.Key, Version: rec.Version})
 			var t taken
 			if json.Unmarshal(rec.Value, &t) == nil && t.Sent != "" { // a damaged one goes as well
