@@ -64,6 +64,7 @@ func (a *Agent) statusText(ctx context.Context, account mailbox.AccountID) (stri
 		if err != nil {
 			return "", err
 		}
+		r.State = a.stateNow(account, r)
 		fmt.Fprintf(&b, "- %s: %s, since %s\n", oneLine(r.Subject), stateText(r), a.when(r.Created))
 	}
 	recs, err := a.store.Lookup(ctx, account, indexOpenDecisions)

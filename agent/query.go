@@ -102,6 +102,7 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	}
 	s := Shown{Task: f.Task, Subject: th.Subject, Queue: len(th.Queue)}
 	for _, r := range runsOf(recs) {
+		r.State = a.stateNow(account, r)
 		s.State, s.For = r.State, r.For
 		if f.Run != "" && f.Run != r.ID {
 			continue

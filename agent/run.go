@@ -15,8 +15,8 @@ import (
 )
 
 // session is one run while a worker has it. Only the worker's goroutine touches it,
-// but for nudge. What the session knows of the run it has read or committed itself;
-// whoever else changes the run is met as a Conflict, or by a nudge.
+// but for nudge and held. What the session knows of the run it has read or committed
+// itself; whoever else changes the run is met as a Conflict, or by a nudge.
 type session struct {
 	a       *Agent
 	account mailbox.AccountID
@@ -36,6 +36,7 @@ type session struct {
 	inflight map[string]context.CancelCauseFunc // what runs now: calls by id, modelCall
 	outcomes chan outcome
 	nudge    chan struct{} // somebody changed the run
+	held     bool          // nobody works on it: the next try is later. Agent.mu guards it
 
 	quiet    bool // stopping: record what ends, begin nothing
 	progress bool // something was committed

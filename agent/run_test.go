@@ -352,6 +352,44 @@ func TestStatusShowsALongCallAsRunning(t *testing.T) {
 	o.settledDown()
 }
 
+// Show tells of a run that is at work before its first commit, and which one waits for a
+// worker.
+func TestShowKnowsWhatIsAtWork(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	m := providertest.Script(providertest.Say("done").After(gate), providertest.Say("done too"))
+	o := newOffice(t, m, func(opt *Options) { opt.Workers = 1 })
+	first := o.send("hello")
+	o.until("the call", func() bool { return len(m.Requests()) == 1 })
+	second := o.send("wait")
+	for task, want := range map[string]RunState{first.Task: Working, second.Task: Queued} {
+		got, err := o.a.Show(t.Context(), o.me.Account, task)
+		if err != nil || got.State != want || got.Runs[0].State != want {
+			t.Errorf("%s: %s, %+v, %v; want %s", task, got.State, got.Runs, err, want)
+		}
+	}
+	close(gate)
+	o.ended(2)
+	o.settledDown()
+}
+
+func TestShowKnowsWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, panicking{}, func(opt *Options) { opt.backoff = time.Hour })
+	task := o.send("hello").Task
+	o.until("the step to fail", func() bool { return o.held(task + ".1") })
+	if got, err := o.a.Show(t.Context(), o.me.Account, task); err != nil || got.State != Queued {
+		t.Errorf("%s, %v", got.State, err)
+	}
+}
+
+func (o *office) held(run string) bool {
+	o.a.mu.Lock()
+	defer o.a.mu.Unlock()
+	s := o.a.sessions[run]
+	return s != nil && s.held
+}
+
 func TestShutdownLeavesTheRunDue(t *testing.T) {
 	t.Parallel()
 	m := providertest.Script(providertest.Say("never").After(make(chan struct{})), providertest.Say("after the restart"))

@@ -194,6 +194,9 @@ func (d *dispatcher) work(ctx context.Context, run string) {
 		hold = d.failed(ctx, s, s.drive(ctx))
 	}
 	if hold > 0 && ctx.Err() == nil { // the claim is kept, not the worker
+		a.mu.Lock()
+		s.held = true
+		a.mu.Unlock()
 		time.AfterFunc(hold, func() { a.leave(s); d.again() })
 		return
 	}
@@ -245,6 +248,18 @@ func (a *Agent) interrupt(run string) {
 	if s := a.sessions[run]; s != nil {
 		s.wake()
 	}
+}
+
+// stateNow is the state of a run as people are told it: a session does not commit that it
+// begins, so the record of a run at work says queued until its first outcome.
+func (a *Agent) stateNow(account mailbox.AccountID, r Run) RunState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.sessions[r.ID]
+	if r.State == Queued && s != nil && s.account == account && !s.held {
+		return Working
+	}
+	return r.State
 }
 
 // nudgeAll is interrupt for all sessions of an account: a decision was made perhaps, or
