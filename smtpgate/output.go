@@ -31,7 +31,8 @@ func (g *guard) Write(p []byte) (int, error) {
 }
 
 // better corrects lines of go-smtp: the greeting must name us (RFC 5321 section
-// 4.1.1.1), SIZE our limit (RFC 1870), and commands out of order are 503.
+// 4.1.1.1), SIZE our limit (RFC 1870), commands out of order are 503, and a response
+// that is no base64 is the client's fault, not a passing one (RFC 4954 section 4).
 func (g *guard) better(p []byte) []byte {
 	switch {
 	case g.verb == "EHLO" && string(p) == "250-SIZE\r\n", g.verb == "EHLO" && string(p) == "250 SIZE\r\n":
@@ -42,6 +43,8 @@ func (g *guard) better(p []byte) []byte {
 		return fmt.Appendf(nil, "250 %s hello %s", g.srv.opts.Domain, p[len("250 2.0.0 Hello "):])
 	case bytes.HasPrefix(p, []byte("502 5.5.1 Missing ")), bytes.HasPrefix(p, []byte("502 5.5.1 Please ")):
 		return append([]byte("503"), p[3:]...)
+	case g.verb == "AUTH" && string(p) == "454 4.7.0 Invalid base64 data\r\n":
+		return []byte("501 5.5.2 authentication response is not base64\r\n")
 	}
 	return p
 }
