@@ -177,6 +177,45 @@ func TestSyntax(t *testing.T) {
 	}
 }
 
+// Editors of Windows put a byte order mark before UTF-8.
+func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
+	got, err := Parse([]byte("\uFEFF{\"model\": \"a:b\"}"))
+	if err != nil || got.Model != "a:b" {
+		t.Errorf("%q, %v", got.Model, err)
+	}
+	if got, err = Parse([]byte("\uFEFF\r\n")); err != nil || !reflect.DeepEqual(got, Default()) {
+		t.Errorf("a mark alone: %+v, %v", got, err)
+	}
+	_, err = Parse([]byte("\uFEFF{\"modle\": 1}"))
+	if p := problemsOf(t, err); len(p) != 1 || !strings.HasPrefix(p[0], "settings.json:1:2: ") {
+		t.Errorf("the place counts the mark: %q", p)
+	}
+	if _, err = Parse([]byte("\uFEFF\uFEFF{}")); err == nil {
+		t.Error("two marks")
+	}
+}
+
+// Mail for another domain is refused, so no address of ours may have one.
+func TestDomain(t *testing.T) {
+	t.Parallel()
+	for domain, ok := range map[string]bool{
+		"localhost": true, "pizza.localhost": true,
+		"example.org": false, "LOCALHOST": false, "localhost.": false, "": false, "me@localhost": false,
+	} {
+		_, err := Resolve(Sources{Root: root(t, fmt.Sprintf(`{"domain": %q}`, domain)), Getenv: noEnv})
+		if ok {
+			if err != nil {
+				t.Errorf("%q: %v", domain, err)
+			}
+			continue
+		}
+		if p := problemsOf(t, err); len(p) != 1 || !strings.HasPrefix(p[0], "settings.json:1:12: domain: ") || !strings.Contains(p[0], "pizza.localhost") {
+			t.Errorf("%q: %q", domain, p)
+		}
+	}
+}
+
 func TestOrderOfSources(t *testing.T) {
 	t.Parallel()
 	dir := root(t, `{"listen": {"imap": "1", "imaps": "2", "smtp": "3"}, "model": "file:x"}`)

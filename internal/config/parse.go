@@ -37,6 +37,10 @@ type document struct {
 	found problems
 }
 
+// bom is the mark that some editors put before UTF-8. RFC 8259 section 8.1 lets a reader
+// pass over it.
+const bom = "\uFEFF"
+
 // Parse reads the contents of a settings file over the defaults. The error is an *Error
 // with all problems of syntax, keys and types; values are looked at by Resolve.
 func Parse(data []byte) (Settings, error) {
@@ -45,6 +49,7 @@ func Parse(data []byte) (Settings, error) {
 }
 
 func parse(name string, data []byte) (Settings, *document) {
+	data = bytes.TrimPrefix(data, []byte(bom))
 	d := &document{data: data, name: name, keys: map[string]int64{}}
 	d.found.where = d.where
 	s := Default()

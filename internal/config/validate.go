@@ -20,6 +20,9 @@ var (
 	hostName     = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
 )
 
+// domains are those that addresses of ours can have.
+var domains = []string{"localhost", "pizza.localhost"}
+
 // validate notes what is wrong with the values, but for grants, which need the disk.
 func (s Settings) validate(p *problems) {
 	s.validateListen(p)
@@ -28,8 +31,8 @@ func (s Settings) validate(p *problems) {
 			p.add(fmt.Sprintf("hostnames[%d]", i), "%q is neither a host name nor an IP address", name)
 		}
 	}
-	if !isHost(s.Domain) {
-		p.add("domain", "%q is no domain: use localhost or pizza.localhost", s.Domain)
+	if !slices.Contains(domains, s.Domain) {
+		p.add("domain", "%q cannot be the domain of our addresses: this server takes mail for localhost and pizza.localhost only; other names under which the machine is reached belong in hostnames", s.Domain)
 	}
 	if !modelName.MatchString(s.Model) {
 		p.add("model", "%q must be provider:id, as in runbook:mail", s.Model)
