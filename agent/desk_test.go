@@ -201,6 +201,9 @@ func (d *desk) list(account mailbox.AccountID, box mailbox.MailboxID) []shown {
 			d.t.Fatal(err)
 		}
 		body, err := d.store.OpenMessage(d.t.Context(), account, e.Message)
+		if isKind(err, mailbox.NotFound) {
+			continue // went since the snapshot: a status that was replaced
+		}
 		if err != nil {
 			d.t.Fatal(err)
 		}

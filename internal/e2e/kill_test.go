@@ -26,13 +26,16 @@ import (
 
 // The crash test: many tasks, one server that is killed again and again. Each task edits its ledger file twice; each edit adds a line, so
 // an edit that ran twice shows as a line that is there twice.
+//
+// The thinking is short against the server's lives: a call that crashes take ten times
+// in a row ends its run with a failure mail, as it should.
 func ledgerTask(i int) string {
 	edit := func(line string) string {
 		return fmt.Sprintf(`call edit_file {"path":"/local/ledgers/%d.txt","old":"END","new":"%s\nEND"}`, i, line)
 	}
 	return strings.Join([]string{
-		"think 100ms", fmt.Sprintf(`call read_file {"path":"/local/ledgers/%d.txt"}`, i), "think 50ms", edit("first"),
-		"and " + `call list_folder {"path":"/local/ledgers"}`, "think 50ms", edit("second"), fmt.Sprintf("say task %d is done", i),
+		"think 20ms", fmt.Sprintf(`call read_file {"path":"/local/ledgers/%d.txt"}`, i), "think 20ms", edit("first"),
+		"and " + `call list_folder {"path":"/local/ledgers"}`, "think 20ms", edit("second"), fmt.Sprintf("say task %d is done", i),
 	}, "\n")
 }
 
