@@ -24,8 +24,10 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// The crash test: many tasks, one server that is killed again and again. Each task edits its ledger file twice; each edit adds a line, so
-// an edit that ran twice shows as a line that is there twice.
+// The crash test: many tasks, one server that is killed again and again.
+
+// ledgerTask edits a ledger file twice; each edit adds a line, so an edit that ran
+// twice shows as a line that is there twice.
 //
 // The thinking is short against the server's lives: a call that crashes take ten times
 // in a row ends its run with a failure mail, as it should.
