@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +112,42 @@ func TestEmptyAndMistyped(t *testing.T) {
 	}
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("a data root was made of a mistyped path")
+	}
+}
+
+// A default model that nobody provides stops the start, with its place and the names
+// there are; the commands that need no model work.
+func TestServeWithAnUnknownModel(t *testing.T) {
+	t.Parallel()
+	stopped, stop := context.WithCancel(t.Context())
+	stop() // a server that starts all the same ends at once
+	for _, tt := range []struct {
+		want, file string
+		args       []string
+	}{
+		{`--model: model: there is no model provider "nope"`, `{}`, []string{"--model", "nope:x"}},
+		{`settings.json:1:11: model: there is no model provider "nope"`, `{"model": "nope:x"}`, nil},
+		{"the runbook has one model", `{}`, []string{"--model", "runbook:x"}},
+	} {
+		root := t.TempDir()
+		if err := os.WriteFile(filepath.Join(root, "settings.json"), []byte(tt.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := newRoot()
+		cmd.SetArgs(append([]string{"serve", "--data-root", root}, tt.args...))
+		if err := cmd.ExecuteContext(stopped); err == nil || !strings.Contains(userText(err), tt.want) {
+			t.Errorf("%s %q: %v", tt.file, tt.args, err)
+		}
+		if _, err := os.Stat(filepath.Join(root, "accounts.db")); err == nil {
+			t.Error("the data root was made all the same")
+		}
+		a, err := openAlone(t.Context(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

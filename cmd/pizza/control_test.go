@@ -112,6 +112,28 @@ func TestService(t *testing.T) {
 	}
 }
 
+// A model that nobody provides is said before anything is sent, with those there are; a
+// model whose key is missing is a task as any other.
+func TestSendToAnUnknownModel(t *testing.T) {
+	t.Parallel()
+	for _, socket := range []bool{false, true} {
+		s := open(t, socket)
+		m := submission{To: []string{"pizza@localhost"}, Message: []byte("From: me@localhost\r\n\r\nx"), Model: "nope:x"}
+		_, err := s.Send(t.Context(), "me", m)
+		var me *mailbox.Error
+		if !errors.As(err, &me) || me.Kind != mailbox.Invalid || !strings.Contains(me.Text, `"nope"`) || !strings.Contains(me.Text, "openrouter, runbook") {
+			t.Errorf("socket %v: %v", socket, err)
+		}
+		if list, err := s.List(t.Context(), "me", "Sent"); err != nil || len(list) != 0 {
+			t.Errorf("socket %v: it was sent: %+v, %v", socket, list, err)
+		}
+		m.Model = "openrouter:x"
+		if _, err := s.Send(t.Context(), "me", m); err != nil {
+			t.Errorf("socket %v: %v", socket, err)
+		}
+	}
+}
+
 // wantKind checks an error's kind, and that it has a sentence for a person.
 func wantKind(t *testing.T, kind mailbox.Kind, f func() error) {
 	t.Helper()

@@ -68,7 +68,7 @@ func send(cmd *cobra.Command, g *globals, s service, f sendFlags, text string) e
 	if alone && f.wait {
 		return fmt.Errorf("--wait: %w", errNoServer)
 	}
-	receipt, err := s.Send(cmd.Context(), g.account, submission{To: f.to, Message: message})
+	receipt, err := s.Send(cmd.Context(), g.account, submission{To: f.to, Message: message, Model: f.model})
 	if err != nil {
 		return err
 	}

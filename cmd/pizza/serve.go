@@ -49,6 +49,9 @@ func serve(ctx context.Context, w io.Writer, root string, f serveFlags) (err err
 	if err != nil {
 		return err
 	}
+	if err := set.checkModel(); err != nil {
+		return err
+	}
 	log, closeLog, err := openLog(root)
 	if err != nil {
 		return err

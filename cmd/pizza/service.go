@@ -38,6 +38,8 @@ type service interface {
 type submission struct {
 	To      []string `json:"to"`
 	Message []byte   `json:"message"`
+	// Model is what the message asks for, to refuse a mistyped name before it is sent.
+	Model string `json:"model,omitempty"`
 }
 
 // decision is a decision of the command line.
@@ -97,6 +99,9 @@ func (a *app) Send(ctx context.Context, account string, m submission) (mailbox.R
 		if err := a.agent.Recipient(ctx, id, to); err != nil {
 			return mailbox.Receipt{}, err
 		}
+	}
+	if err := a.settings.Models.Check(m.Model); m.Model != "" && err != nil {
+		return mailbox.Receipt{}, modelError(err)
 	}
 	blob, err := a.store.Stage(ctx, id.Account, bytes.NewReader(m.Message), a.settings.MaxMessage())
 	if err != nil {

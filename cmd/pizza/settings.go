@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -8,6 +9,8 @@ import (
 	"pizza/agent"
 	"pizza/internal/config"
 	"pizza/internal/tools"
+	"pizza/mailbox"
+	"pizza/providers"
 	"pizza/providers/registry"
 )
 
@@ -56,6 +59,24 @@ func loadSettings(root string, f serveFlags) (settings, error) {
 	}
 	now := *w.Current()
 	return settings{Resolved: now, Models: registry.New(modelsOf(now)), watcher: w}, nil
+}
+
+// checkModel refuses a default model that no provider has. Keys are not looked at: one
+// that is set later acts at once.
+func (s settings) checkModel() error {
+	if err := s.Models.Check(""); err != nil {
+		return &config.Error{Problems: []config.Problem{{Where: s.From["model"], Key: "model", Text: userText(modelError(err))}}}
+	}
+	return nil
+}
+
+// modelError is what is wrong with the name of a model, in words.
+func modelError(err error) error {
+	var pe *providers.Error
+	if errors.As(err, &pe) {
+		return &mailbox.Error{Op: "model", Kind: mailbox.Invalid, Text: pe.Message, Err: err}
+	}
+	return err
 }
 
 // keyVariables are the environment variables that hold the key of a provider that

@@ -115,22 +115,39 @@ func (r *Registry) Model(ctx context.Context, name string) (providers.Model, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	m, provider, err := r.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.providers[provider].check(provider); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Check says what is wrong with a name, "" for the default: that nobody of that name
+// provides models, or that the model cannot be. A missing key is not looked for: it may
+// be set when the model is used. The error is a *providers.Error.
+func (r *Registry) Check(name string) error {
+	_, _, err := r.find(name)
+	return err
+}
+
+// find returns the model of a name and its provider.
+func (r *Registry) find(name string) (providers.Model, string, error) {
 	if name = strings.TrimSpace(name); name == "" {
 		name = r.def
 	}
 	provider, id, _ := strings.Cut(name, ":")
 	p, ok := r.providers[provider]
 	if !ok {
-		return nil, &providers.Error{Class: providers.Invalid, Message: fmt.Sprintf("there is no model provider %q; there are %s (a model is named provider:id)", provider, strings.Join(r.Providers(), ", "))}
+		return nil, "", &providers.Error{Class: providers.Invalid, Message: fmt.Sprintf("there is no model provider %q; there are %s (a model is named provider:id)", provider, strings.Join(r.Providers(), ", "))}
 	}
 	m, err := r.made(name, provider, id, p)
 	if err != nil {
-		return nil, &providers.Error{Class: providers.Invalid, Message: fmt.Sprintf("model %s: %v", name, err)}
+		return nil, "", &providers.Error{Class: providers.Invalid, Message: fmt.Sprintf("model %s: %v", name, err)}
 	}
-	if err := p.check(provider); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m, provider, nil
 }
 
 // made returns the model of a name, and makes it at the first time.

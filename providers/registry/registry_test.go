@@ -69,6 +69,9 @@ func TestErrorsSayWhatToSet(t *testing.T) {
 		if !errors.As(err, &pe) || pe.Class != tt.class || !strings.Contains(pe.Message, tt.text) {
 			t.Errorf("%q: %v", tt.name, err)
 		}
+		if got := r.Check(tt.name); (got == nil) != (tt.class == providers.Auth) || got != nil && got.Error() != err.Error() {
+			t.Errorf("%q: Check says %v", tt.name, got)
+		}
 	}
 	if _, err := r.Model(context.Background(), "openrouter:x"); !errors.Is(err, locked) {
 		t.Errorf("the cause is lost: %v", err)
