@@ -156,27 +156,46 @@ func (s *stream) failed(err error) error {
 		return e
 	}
 	var ue *url.Error
+	var at string
 	if errors.As(err, &ue) {
-		err = ue.Err // the address may hold what is nobody's business
+		err, at = ue.Err, hostOf(ue.URL)
 		if ue.Timeout() {
 			e.Class = providers.Timeout
 		}
 	}
-	e.Message = s.redact.Clean(reason(err))
+	e.Message = s.redact.Clean(reason(err, at))
 	return e
 }
 
-// reason says in words what went wrong with a connection.
-func reason(err error) string {
+// hostOf is host and port of a URL. The rest may hold what is nobody's business.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "the server"
+	}
+	port := u.Port()
+	if port == "" && u.Scheme == "http" {
+		port = "80"
+	} else if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// reason says in words what went wrong with a connection to at.
+func reason(err error, at string) string {
 	var unknown x509.UnknownAuthorityError
 	var op *net.OpError
+	var dns *net.DNSError
 	switch {
+	case errors.As(err, &dns):
+		return "cannot connect to " + at + ": " + dns.Err
 	case errors.As(err, &unknown):
 		return "the server's certificate is signed by an unknown authority"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the connection was closed in the middle"
 	case errors.As(err, &op) && op.Op == "dial":
-		return "cannot connect: " + strings.TrimPrefix(op.Err.Error(), "connect: ")
+		return "cannot connect to " + at + ": " + strings.TrimPrefix(op.Err.Error(), "connect: ")
 	}
 	return err.Error()
 }
