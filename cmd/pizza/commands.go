@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"pizza/internal/unseen"
 )
 
 // open gives the service of the data root: the running server's, else the store
@@ -129,12 +131,16 @@ func decidedAs(keywords []string) string {
 	return ""
 }
 
-// visible keeps control characters of a mail from reaching a terminal, and those that
-// make a terminal show text in another order than it has (Unicode TR 36, 2.5).
+// visible keeps control characters of a mail from reaching a terminal, and drops what
+// cannot be seen or makes a terminal show text in another order than it has (Unicode
+// TR 36, 2.5).
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {
+		switch {
+		case unicode.IsControl(r):
 			return '�'
+		case unseen.Invisible(r):
+			return -1
 		}
 		return r
 	}, s)

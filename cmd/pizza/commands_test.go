@@ -68,6 +68,21 @@ func TestFirstLine(t *testing.T) {
 	}
 }
 
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"für 日本 ❤️\u00a0ok": "für 日本 ❤\u00a0ok", "a\x1b[2Jb\u009bc": "a�[2Jb�c",
+		"pay\u202e001\u2066\u200b\u00ad\U000e0041\u2800\u2028x": "pay001x", "": "",
+	} {
+		if got := visible(in); got != want {
+			t.Errorf("visible(%+q) = %+q, want %+q", in, got, want)
+		}
+	}
+	if got, want := visibleText("a\tb\r\nc\u202e\n"), "a    b\nc\n"; got != want {
+		t.Errorf("visibleText: %q, want %q", got, want)
+	}
+}
+
 // Wrong command lines end with one line and a code that is not 0.
 func TestRunSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"crypto/rand"
 	"io"
 	"time"
 
 	"github.com/emersion/go-message/mail"
 
 	"pizza/internal/mime"
+	"pizza/internal/msgid"
 )
 
 // letter is a mail that a person writes on the command line: plain text and files.
@@ -31,7 +31,7 @@ type attachment struct {
 // write writes the letter as a message and fills in its Message-ID.
 func (l *letter) write(w io.Writer, date time.Time) error {
 	if l.messageID == "" {
-		l.messageID = rand.Text() + "@pizza.localhost"
+		l.messageID = msgid.New()
 	}
 	var h mail.Header
 	h.SetDate(date)
