@@ -170,9 +170,6 @@ func (p Provider) check(name string) error {
 		return nil
 	}
 	missing := &providers.Error{Class: providers.Auth, Message: fmt.Sprintf("provider %s has no key: %s", name, p.KeyHint)}
-	if p.KeyHint == "" {
-		missing.Message = fmt.Sprintf("provider %s has no key: set one in the settings", name)
-	}
 	if p.Key == nil {
 		return missing
 	}
@@ -188,6 +185,9 @@ func (p Provider) check(name string) error {
 
 // make is the one place where a kind becomes an adapter.
 func (r *Registry) make(provider, id string, p Provider) (providers.Model, error) {
+	if p.Kind == OpenAI && p.BaseURL == "" { // never another's address: the key would go there
+		return nil, fmt.Errorf("provider %s has no address: set its base_url in the settings", provider)
+	}
 	switch p.Kind {
 	case Runbook:
 		if id != "" && id != "mail" {

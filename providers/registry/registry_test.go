@@ -56,7 +56,7 @@ func TestErrorsSayWhatToSet(t *testing.T) {
 		text  string
 	}{
 		{"", providers.Auth, "provider openai has no key: set OPENAI_API_KEY"},
-		{"blank:x", providers.Auth, "provider blank has no key: set one"},
+		{"blank:x", providers.Invalid, "provider blank has no address: set its base_url"},
 		{"openrouter:x", providers.Auth, "cannot be read"},
 		{"gpt-6", providers.Invalid, `no model provider "gpt-6"; there are blank, broken, llamacpp`},
 		{"broken:x", providers.Invalid, "must begin with https://"},
