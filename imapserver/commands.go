@@ -38,8 +38,10 @@ var commands = map[string]*command{
 	"LSUB":        {states: loggedIn, expunge: true, run: (*conn).lsub},
 	"XLIST":       {states: loggedIn, expunge: true, run: (*conn).xlist},
 	"STATUS":      {states: loggedIn, expunge: true, run: (*conn).status},
-	"APPEND":      {states: loggedIn, expunge: true, changes: true, message: true},
-	"IDLE":        {states: loggedIn, expunge: true, run: (*conn).idle},
+	// EXPUNGE waits for the next command: Thunderbird (153) hangs when it comes with the
+	// EXISTS of its own APPEND.
+	"APPEND": {states: loggedIn, changes: true, message: true},
+	"IDLE":   {states: loggedIn, expunge: true, run: (*conn).idle},
 
 	"CHECK":       {states: selectedState, expunge: true, run: (*conn).check},
 	"CLOSE":       {states: selectedState, run: (*conn).closeMailbox},
