@@ -139,6 +139,7 @@ func thunderbirdDay(t *testing.T, tb *thunderbird, dir string) {
 	if err := os.WriteFile(menu, []byte("Quattro Stagioni 12.50\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	tb.do("open", "Sent") // Thunderbird puts its copy there while ours goes
 	tb.do("open", "Action")
 	tb.do("send", "--to", "pizza@localhost", "--subject", "Tomorrow's order", "--attach", menu,
 		"--body", `call read_file {"path":"/in/menu.txt"}`+"\n"+
