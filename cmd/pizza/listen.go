@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"syscall"
+
+	"pizza/internal/config"
 )
 
 // listeners are the sockets of one service: on 127.0.0.1 and ::1 when only a port
@@ -21,9 +22,9 @@ func listen(service, value string) (listeners, error) {
 	if value == "off" {
 		return listeners{}, nil
 	}
-	host, port, err := splitListen(value)
+	host, port, err := config.SplitListen(value)
 	if err != nil {
-		return listeners{}, fmt.Errorf("--%s %q: %w", service, value, err)
+		return listeners{}, fmt.Errorf("--%s: %w", service, err)
 	}
 	both := host == ""
 	if both {
@@ -64,20 +65,6 @@ func (l listeners) close() error {
 		}
 	}
 	return err
-}
-
-func splitListen(value string) (host, port string, err error) {
-	if _, err := strconv.ParseUint(value, 10, 16); err == nil {
-		return "", value, nil
-	}
-	host, port, err = net.SplitHostPort(value)
-	if err != nil {
-		return "", "", errors.New("want [host:]port or off")
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return "", "", fmt.Errorf("%q is not a port", port)
-	}
-	return host, port, nil
 }
 
 func listenError(service, addr string, err error) error {

@@ -18,9 +18,9 @@ func TestListen(t *testing.T) {
 		{"127.0.0.1:0", "127.0.0.1:", ""},
 		{"0", "127.0.0.1:", ""},
 		{taken.Addr().String(), "", "is taken by another program"},
-		{"imap", "", "want [host:]port or off"},
+		{"imap", "", `--imap: "imap" must be [host:]port, or off`},
 		{"127.0.0.1:99999", "", "is not a port"},
-		{"99999", "", "want [host:]port or off"},
+		{"99999", "", `--imap: "99999" must be [host:]port, or off`},
 	} {
 		t.Run(tt.value, func(t *testing.T) {
 			l, err := listen("imap", tt.value)

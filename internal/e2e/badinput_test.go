@@ -3,59 +3,12 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
-
-// wire is a raw connection for input no client library would send.
-type wire struct {
-	t    *testing.T
-	conn net.Conn
-	r    *bufio.Reader
-}
-
-func dialWire(t *testing.T, addr string) *wire {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &wire{t, conn, bufio.NewReader(conn)}
-}
-
-func (w *wire) send(s string) {
-	w.t.Helper()
-	// A server that has already answered and hung up is seen when reading.
-	_, _ = w.conn.Write([]byte(s))
-}
-
-// want reads lines until one begins with prefix; every other line that looks like a
-// final answer fails.
-func (w *wire) want(prefix string) string {
-	w.t.Helper()
-	for {
-		if err := w.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			w.t.Fatal(err)
-		}
-		s, err := w.r.ReadString('\n')
-		if err != nil {
-			w.t.Fatalf("waiting for %q: %v", prefix, err)
-		}
-		if strings.HasPrefix(s, prefix) {
-			return s
-		}
-		if len(s) > 3 && s[3] == ' ' && s[0] >= '2' && s[0] <= '5' {
-			w.t.Fatalf("got %q, want %q", s, prefix)
-		}
-	}
-}
 
 func (w *wire) login(s *server) {
 	w.t.Helper()

@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -112,50 +110,12 @@ func (s *server) commits() int {
 	return 0
 }
 
-// line is a raw connection that speaks lines.
-type line struct {
-	t    *testing.T
-	conn net.Conn
-	r    *bufio.Reader
-}
-
-func dialLine(t *testing.T, addr string) *line {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return &line{t, conn, bufio.NewReader(conn)}
-}
-
-func (l *line) write(s string) {
-	if _, err := l.conn.Write([]byte(s)); err != nil {
-		l.t.Fatal(err)
-	}
-}
-
-// until reads lines up to one that has the prefix and returns it.
-func (l *line) until(prefix string) string {
-	for {
-		if err := l.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			l.t.Fatal(err)
-		}
-		s, err := l.r.ReadString('\n')
-		if err != nil {
-			l.t.Fatalf("waiting for %q: %v", prefix, err)
-		}
-		if strings.HasPrefix(s, prefix) {
-			return s
-		}
-	}
-}
-
-func smtpLine(t *testing.T, s *server) *line {
-	l := dialLine(t, s.endpoints.SMTP)
+func smtpLine(t *testing.T, s *server) *wire {
+	l := dialWire(t, s.endpoints.SMTP)
 	l.until("220 ")
-	l.write("EHLO bench\r\n")
+	l.send("EHLO bench\r\n")
 	l.until("250 ")
-	l.write("AUTH PLAIN " + plain("me", readPasswordFile(t, s)) + "\r\n")
+	l.send("AUTH PLAIN " + plain("me", readPasswordFile(t, s)) + "\r\n")
 	l.until("235 ")
 	return l
 }
@@ -163,20 +123,20 @@ func smtpLine(t *testing.T, s *server) *line {
 var benchMail atomic.Int64
 
 // submit sends one message and returns when the last byte was written.
-func (l *line) submit(body string) time.Time {
-	l.write("MAIL FROM:<me@localhost>\r\nRCPT TO:<pizza@localhost>\r\nDATA\r\n")
+func (l *wire) submit(body string) time.Time {
+	l.send("MAIL FROM:<me@localhost>\r\nRCPT TO:<pizza@localhost>\r\nDATA\r\n")
 	l.until("354 ")
 	id := benchMail.Add(1) // the same mail twice would be one task
-	l.write(fmt.Sprintf("From: me@localhost\r\nTo: pizza@localhost\r\nSubject: bench\r\nMessage-ID: <%d@bench.example>\r\n\r\n%s\r\n.\r\n", id, body))
+	l.send(fmt.Sprintf("From: me@localhost\r\nTo: pizza@localhost\r\nSubject: bench\r\nMessage-ID: <%d@bench.example>\r\n\r\n%s\r\n.\r\n", id, body))
 	return time.Now()
 }
 
 // benchLatency is the time from the end of DATA to EXISTS at an idle client.
 func benchLatency(t *testing.T, sync time.Duration) {
 	s := startServer(t)
-	in := dialLine(t, s.endpoints.IMAP)
+	in := dialWire(t, s.endpoints.IMAP)
 	in.until("* OK")
-	in.write("a LOGIN me " + readPasswordFile(t, s) + "\r\nb SELECT INBOX\r\nc IDLE\r\n")
+	in.send("a LOGIN me " + readPasswordFile(t, s) + "\r\nb SELECT INBOX\r\nc IDLE\r\n")
 	in.until("+ ")
 	out := smtpLine(t, s)
 	var list []time.Duration
@@ -200,7 +160,7 @@ func benchLatency(t *testing.T, sync time.Duration) {
 func benchSubmissions(t *testing.T) {
 	for _, conns := range []int{1, 32} {
 		s := startServer(t)
-		lines := make([]*line, conns)
+		lines := make([]*wire, conns)
 		for i := range lines {
 			lines[i] = smtpLine(t, s)
 		}
@@ -261,16 +221,16 @@ func benchWaiting(t *testing.T) {
 // benchStart is the start time with 10,000 messages.
 func benchStart(t *testing.T) {
 	s := startServer(t)
-	in := dialLine(t, s.endpoints.IMAP)
+	in := dialWire(t, s.endpoints.IMAP)
 	in.until("* OK")
-	in.write("a LOGIN me " + readPasswordFile(t, s) + "\r\n")
+	in.send("a LOGIN me " + readPasswordFile(t, s) + "\r\n")
 	in.until("a OK")
 	message := "From: me@localhost\r\nTo: me@localhost\r\nSubject: filler\r\n\r\n" + strings.Repeat("0123456789abcdef\r\n", 200)
 	began := time.Now()
 	const total, window = 10000, 50
 	for i := 0; i < total; i += window {
 		for j := range window {
-			in.write(fmt.Sprintf("t%d APPEND INBOX {%d+}\r\n%s\r\n", i+j, len(message), message))
+			in.send(fmt.Sprintf("t%d APPEND INBOX {%d+}\r\n%s\r\n", i+j, len(message), message))
 		}
 		in.until(fmt.Sprintf("t%d OK", i+window-1))
 	}
