@@ -75,8 +75,11 @@ type Entry struct {
 	UID     imap.UID
 	Flags   FlagSet // all flags but \Deleted, of the message
 	Size    uint32  // octets (RFC822.SIZE)
-	Zone    int16   // INTERNALDATE's zone, minutes east of UTC
-	Deleted bool    // \Deleted of this entry
+	// Content numbers the message's bytes: equal for copies, for identical messages and
+	// after a move; numbers grow in the order in which contents were committed.
+	Content uint64
+	Zone    int16 // INTERNALDATE's zone, minutes east of UTC
+	Deleted bool  // \Deleted of this entry
 }
 
 // Internal returns INTERNALDATE with its own zone.

@@ -36,6 +36,9 @@ type Store interface {
 	// Snapshot returns the present entries of a mailbox. It is immutable, shared,
 	// and O(1) when nothing changed since the last call.
 	Snapshot(ctx context.Context, account AccountID, id MailboxID) (*Snapshot, error)
+	// Gone returns the UIDs that were expunged from a mailbox after since; ok is false
+	// when the history does not go back that far (RFC 7162 section 3.2.7).
+	Gone(ctx context.Context, account AccountID, id MailboxID, since ModSeq) (uids imap.UIDSet, ok bool, err error)
 	// Flags returns the members of an interned set, in canonical case and order:
 	// system flags first, then keywords. The slice is shared; do not change it.
 	Flags(account AccountID, set FlagSet) []imap.Flag

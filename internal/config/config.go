@@ -47,6 +47,8 @@ type Settings struct {
 	Limits Limits `json:"limits"`
 	// ActionInInbox also puts open decisions into INBOX, which mail programs announce.
 	ActionInInbox bool `json:"action_in_inbox"`
+	// Accounts are settings of single accounts, by login.
+	Accounts map[string]Account `json:"accounts,omitempty"`
 	// TimeZone is where times are shown and schedules run, as in Europe/Berlin. Empty is
 	// the machine's own.
 	TimeZone string `json:"time_zone,omitempty"`
@@ -76,6 +78,18 @@ type Grant struct {
 	Path string `json:"path"`
 	// Write also lets it change files there; each change asks first.
 	Write bool `json:"write,omitempty"`
+}
+
+// Account is what one account has of its own. The zero value is the default.
+type Account struct {
+	// Unread shows the mailbox Unread, a view of every unseen message.
+	Unread bool `json:"unread,omitempty"`
+	// HideCapabilities are IMAP capabilities that this account's programs are not told
+	// of, for a program that takes one wrongly.
+	HideCapabilities []string `json:"hide_capabilities,omitempty"`
+	// SentCopy says who files what the account sends in Sent: auto (the default), server
+	// or client.
+	SentCopy string `json:"sent_copy,omitempty"`
 }
 
 // Limits of the server and of a run.

@@ -113,13 +113,14 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
   "limits": {"workers": "many", "tool_calls": 0, "tool_calls": 1},
   "grants": [{"path": "relative", "rw": true}, 5],
   "action_in_inbox": null,
-  "time_zone": "Mars/Olympus"
+  "time_zone": "Mars/Olympus",
+  "accounts": {"me": {"sent_copy": "both"}}
 }`
 	_, err := Resolve(Sources{Root: root(t, file), Getenv: noEnv})
 	want := []string{
 		`settings.json:2:38: listen.imasp: unknown key; did you mean "imap"?`,
 		`settings.json:3:3: modle: unknown key; did you mean "model"?`,
-		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, limits, action_in_inbox, time_zone`,
+		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, limits, action_in_inbox, accounts, time_zone`,
 		`settings.json:5:21: model: must be text in quotes: "..."`,
 		`settings.json:7:25: limits.workers: must be a whole number`,
 		`settings.json:7:50: limits.tool_calls: comes twice`,
@@ -132,6 +133,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
 		`settings.json:4:31: hostnames[1]: "not ok" is neither a host name nor an IP address`,
 		`settings.json:6:35: providers.x.base_url: must have no user, no ? and no #; a secret belongs behind key`,
 		`settings.json:6:61: providers.x.key: a secret does not belong in this file: put it into an environment variable and write env:NAME, or into a file that only you can read and write file:/path`,
+		`settings.json:11:36: accounts.me.sent_copy: "both" must be auto, server or client`,
 		`settings.json:7:47: limits.tool_calls: 0 is not between 1 and 10000`,
 		`settings.json:10:16: time_zone: "Mars/Olympus" is no time zone: write one as in Europe/Berlin`,
 		`settings.json:8:14: grants[0]: "relative" is not an absolute path`,

@@ -40,9 +40,18 @@ func (s Settings) validate(p *problems) {
 	for _, name := range slices.Sorted(maps.Keys(s.Providers)) {
 		s.Providers[name].validate(p, name)
 	}
+	for _, login := range slices.Sorted(maps.Keys(s.Accounts)) {
+		s.Accounts[login].validate(p, "accounts."+login)
+	}
 	s.Limits.validate(p)
 	if _, err := time.LoadLocation(s.TimeZone); err != nil {
 		p.add("time_zone", "%q is no time zone: write one as in Europe/Berlin", s.TimeZone)
+	}
+}
+
+func (a Account) validate(p *problems, key string) {
+	if !slices.Contains([]string{"", "auto", "server", "client"}, a.SentCopy) {
+		p.add(key+".sent_copy", "%q must be auto, server or client", a.SentCopy)
 	}
 }
 

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,10 +10,6 @@ import (
 
 	"pizza/mailbox"
 )
-
-type goner interface {
-	Gone(ctx context.Context, account mailbox.AccountID, id mailbox.MailboxID, since mailbox.ModSeq) (imap.UIDSet, bool, error)
-}
 
 // guard notes what it is asked and answers what the test wants.
 type guard struct {
