@@ -251,7 +251,7 @@ func (x *transcript) drain() {
 
 // generalise keeps of a line what does not change from run to run.
 func generalise(s string) string {
-	for _, code := range []string{"[UIDVALIDITY ", "(UIDVALIDITY ", "[APPENDUID ", "[COPYUID "} {
+	for _, code := range []string{"[UIDVALIDITY ", "(UIDVALIDITY ", "[APPENDUID ", "[COPYUID ", "* OK [HIGHESTMODSEQ "} {
 		if i := strings.Index(s, code); i >= 0 {
 			i += len(code)
 			j := i
