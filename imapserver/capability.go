@@ -1,6 +1,7 @@
 package imapserver
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,9 +12,28 @@ const always = "IMAP4rev1 LITERAL+ SASL-IR ID ENABLE"
 // afterLogin is what a logged-in connection offers besides.
 const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES WITHIN SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE UTF8=ACCEPT"
 
+// needs says which capability a command belongs to: when that is hidden from an account,
+// the command is unknown to it.
+var needs = map[string]string{
+	"ID": "ID", "ENABLE": "ENABLE", "NAMESPACE": "NAMESPACE", "IDLE": "IDLE", "UNSELECT": "UNSELECT",
+	"MOVE": "MOVE", "UID MOVE": "MOVE", "UID EXPUNGE": "UIDPLUS",
+}
+
+// enables are what ENABLE can switch on (RFC 5161).
+var enables = map[string]func(*conn){
+	"UTF8=ACCEPT": func(c *conn) { c.utf8 = true },
+}
+
+// Hideable are the capabilities that can be hidden from an account: all that a login is
+// told of, without values (APPENDLIMIT), except IMAP4rev1 itself.
+func Hideable() []string {
+	all := append(strings.Fields(always+" "+afterLogin), "APPENDLIMIT")
+	return slices.DeleteFunc(all, func(name string) bool { return name == "IMAP4rev1" })
+}
+
 // capabilities is the list for the present state of the connection.
 func (c *conn) capabilities() string {
-	caps := []string{always}
+	caps := strings.Fields(always)
 	if c.state == notAuthenticated {
 		if c.srv.opt.TLS != nil && !c.isTLS {
 			caps = append(caps, "STARTTLS")
@@ -24,8 +44,26 @@ func (c *conn) capabilities() string {
 			caps = append(caps, "LOGINDISABLED")
 		}
 	}
-	caps = append(caps, afterLogin, "APPENDLIMIT="+strconv.FormatInt(c.srv.opt.MaxLiteral, 10))
-	return strings.Join(caps, " ")
+	caps = append(caps, strings.Fields(afterLogin)...)
+	caps = append(caps, "APPENDLIMIT="+strconv.FormatInt(c.srv.opt.MaxLiteral, 10))
+	return strings.Join(slices.DeleteFunc(caps, func(name string) bool { return !c.offers(name) }), " ")
+}
+
+// offers reports whether a capability is not hidden from the account that is logged in.
+// A value after "=" is not looked at unless it was named.
+func (c *conn) offers(name string) bool {
+	plain, _, _ := strings.Cut(name, "=")
+	return !slices.Contains(c.hidden, name) && !slices.Contains(c.hidden, plain)
+}
+
+// hide takes over what is hidden from the account that logs in.
+func (c *conn) hide(login string) {
+	if c.srv.opt.Hidden == nil {
+		return
+	}
+	for _, name := range c.srv.opt.Hidden(login) {
+		c.hidden = append(c.hidden, strings.ToUpper(name))
+	}
 }
 
 // mayLogin reports whether a password may cross this connection.

@@ -1,6 +1,9 @@
 package imapserver
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func (c *conn) capability(p *parser) (reply, error) {
 	if err := p.end(); err != nil {
@@ -89,11 +92,10 @@ func (c *conn) enable(p *parser) (reply, error) {
 		return reply{}, syntaxError("Missing argument")
 	}
 	c.out.str("* ENABLED")
-	for _, name := range caps {
-		if name == "UTF8=ACCEPT" {
-			c.utf8 = true
-			c.out.str(" UTF8=ACCEPT")
-			break
+	for i, name := range caps {
+		if on := enables[name]; on != nil && c.offers(name) && !slices.Contains(caps[:i], name) {
+			on(c)
+			c.out.str(" ").str(name)
 		}
 	}
 	c.out.crlf()

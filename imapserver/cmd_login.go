@@ -141,6 +141,7 @@ func (c *conn) enter(authzid, user, password string) (reply, error) {
 		return reply{no, "LIMIT", "Too many connections of this account"}, nil
 	case err == nil:
 		c.ident, c.state, c.failures = id, authenticated, 0
+		c.hide(id.Login)
 		return reply{ok, "CAPABILITY " + c.capabilities(), "Logged in"}, nil
 	case errors.As(err, &me) && (me.Kind == mailbox.Denied || me.Kind == mailbox.NotFound || me.Kind == mailbox.Invalid):
 		return c.loginFailed(), nil

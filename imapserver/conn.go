@@ -43,9 +43,10 @@ type conn struct {
 
 	state    state
 	ident    mailbox.Identity
-	failures int  // logins in a row
-	bads     int  // BAD commands in a row
-	utf8     bool // ENABLE UTF8=ACCEPT
+	failures int      // logins in a row
+	bads     int      // BAD commands in a row
+	utf8     bool     // ENABLE UTF8=ACCEPT
+	hidden   []string // capabilities that this account is not told of
 	sel      *selected
 	tag      string // of the command that runs
 	commands int
@@ -251,6 +252,9 @@ func (c *conn) run(l *line, p *parser, name string) reply {
 	if name == "UID" && p.accept(' ') {
 		name = "UID " + p.word()
 		cmd, known = commands[name]
+	}
+	if cap, bound := needs[name]; bound && !c.offers(cap) {
+		known = false
 	}
 	if refused := c.refusal(l, p, cmd, known); refused != nil {
 		c.skipMessage(l)

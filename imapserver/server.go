@@ -43,6 +43,9 @@ type Options struct {
 	Log      *slog.Logger // nil: none
 	Name     string       // product, for ID; default "Pizza Mail"
 	Version  string       // for ID
+	// Hidden names capabilities that a login is not told of and that are unknown to it;
+	// asked at each login. nil: none.
+	Hidden func(login string) []string
 
 	MaxLiteral         int64         // octets of an appended message; default 50 MiB
 	MaxConns           int           // connections in all; default 2000
