@@ -55,10 +55,14 @@ func (r *review) untouched(c sentCopy) bool {
 // touchSent notes that the person changed flags of a copy that we filed: from now on
 // it is theirs.
 func (r *review) touchSent(op mailbox.StoreFlags, it mailbox.ActItem) {
-	if it.MessageID == "" || !changesFlags(op, it.Flags) {
+	if !changesFlags(op, it.Flags) {
 		return
 	}
-	key := sentKey(it.MessageID)
+	header := r.view.MessageID(it.Message)
+	if header == "" {
+		return
+	}
+	key := sentKey(header)
 	rec, found := r.view.Record(key)
 	var c sentCopy
 	if !found || json.Unmarshal(rec.Value, &c) != nil || c.Message != it.Message || !c.Ours || c.Touched {

@@ -24,12 +24,11 @@ type Act struct {
 
 // ActItem is one entry concerned by an act.
 type ActItem struct {
-	UID       imap.UID
-	Message   MessageID
-	Tag       string
-	Deleted   bool
-	Flags     []imap.Flag
-	MessageID string // Message-ID header field of the message, without brackets; may be empty
+	UID     imap.UID
+	Message MessageID
+	Tag     string
+	Deleted bool
+	Flags   []imap.Flag
 }
 
 // Verdict is the guard's permission.
@@ -52,5 +51,8 @@ type View interface {
 	Mailbox(id MailboxID) (Mailbox, bool)
 	Places(id MessageID) []Place
 	Tag(id MessageID) (string, bool)
+	// MessageID is the Message-ID header field of a stored message, without brackets; ""
+	// when it has none.
+	MessageID(id MessageID) string
 	NextMessageID() MessageID
 }

@@ -101,11 +101,8 @@ func (a *account) raise(tx *bolt.Tx) error {
 	if fresh {
 		return a.found(meta)
 	}
-	switch v := meta.Get(keySchema); {
-	case len(v) != 8 || binary.BigEndian.Uint64(v) > schemaVersion:
-		return fail("open", mailbox.Internal, tx.DB().Path(), "the file was written by a newer release; use that one")
-	case binary.BigEndian.Uint64(v) < schemaVersion: // none of these was released
-		return fail("open", mailbox.Internal, tx.DB().Path(), "the file was written by a version before the first release; start with a new data root")
+	if err := a.migrate(tx, meta); err != nil {
+		return err
 	}
 	if v := meta.Get(keyEpoch); len(v) == 8 {
 		a.epoch = binary.BigEndian.Uint64(v) + 1

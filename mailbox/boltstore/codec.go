@@ -51,10 +51,24 @@ func keyTime(b []byte) time.Time {
 	return time.Unix(0, int64(binary.BigEndian.Uint64(b)^1<<63)).UTC()
 }
 
-// entrySize is the fixed size of an entry's row; the UID is in the key.
-const entrySize = 44
+// row is an entry as stored: what callers see, and what spares a look at the row of
+// its message. Flags are the truth of the message's flags; all its entries agree.
+type row struct {
+	mailbox.Entry
+	shared bool // the message has other entries
+	tagged bool // the message has a tag
+}
 
-func encodeEntry(e mailbox.Entry) []byte {
+const (
+	bitDeleted = 1 << iota
+	bitShared
+	bitTagged
+)
+
+// entrySize is the fixed size of an entry's row; the UID is in the key.
+const entrySize = 52
+
+func encodeEntry(e row) []byte {
 	b := make([]byte, 0, entrySize)
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Message))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.ModSeq))
@@ -64,18 +78,38 @@ func encodeEntry(e mailbox.Entry) []byte {
 	b = binary.BigEndian.AppendUint32(b, e.Size)
 	b = binary.BigEndian.AppendUint16(b, uint16(e.Zone))
 	var bits byte
-	if e.Deleted {
-		bits = 1
+	for _, f := range []struct {
+		on  bool
+		bit byte
+	}{{e.Deleted, bitDeleted}, {e.shared, bitShared}, {e.tagged, bitTagged}} {
+		if f.on {
+			bits |= f.bit
+		}
 	}
-	return append(b, bits, 0)
+	b = append(b, bits, 0)
+	return binary.BigEndian.AppendUint64(b, e.Content)
 }
 
-func decodeEntry(key, b []byte) (mailbox.Entry, error) {
-	if len(b) < entrySize || len(key) != 8 {
-		return mailbox.Entry{}, errCodec
+func decodeEntry(key, b []byte) (row, error) {
+	if len(b) < entrySize {
+		return row{}, errCodec
+	}
+	e, err := decodeEntry2(key, b)
+	e.Content = binary.BigEndian.Uint64(b[44:])
+	e.shared, e.tagged = b[42]&bitShared != 0, b[42]&bitTagged != 0
+	return e, err
+}
+
+// entrySize2 is the size of an entry's row up to schema 2, whose fields it still
+// begins with.
+const entrySize2 = 44
+
+func decodeEntry2(key, b []byte) (row, error) {
+	if len(b) < entrySize2 || len(key) != 8 {
+		return row{}, errCodec
 	}
 	be := binary.BigEndian
-	return mailbox.Entry{
+	return row{Entry: mailbox.Entry{
 		UID:     imap.UID(be.Uint32(key[4:])),
 		Message: mailbox.MessageID(be.Uint64(b)),
 		ModSeq:  mailbox.ModSeq(be.Uint64(b[8:])),
@@ -84,8 +118,8 @@ func decodeEntry(key, b []byte) (mailbox.Entry, error) {
 		Flags:   mailbox.FlagSet(be.Uint32(b[32:])),
 		Size:    be.Uint32(b[36:]),
 		Zone:    int16(be.Uint16(b[40:])),
-		Deleted: b[42]&1 != 0,
-	}, nil
+		Deleted: b[42]&bitDeleted != 0,
+	}}, nil
 }
 
 // writer and reader are the variable part: unsigned and signed varints, and
@@ -237,7 +271,8 @@ type stored struct {
 }
 
 // message is a message's row. What stored says comes first in it, so that reading
-// contents decodes nothing else.
+// contents decodes nothing else. The stored flags count only while the message has no
+// entry; else those of its entries do, and whoever reads the row takes them over.
 type message struct {
 	stored
 	id     mailbox.MessageID

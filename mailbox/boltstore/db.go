@@ -26,7 +26,7 @@ const (
 	bktMeta      bkt = iota // schema, epoch, counters
 	bktBox                  // mailbox id -> box
 	bktName                 // mailbox name -> mailbox id
-	bktEntry                // mailbox id, UID -> entry
+	bktEntry                // mailbox id, UID -> row
 	bktMessage              // message id -> message
 	bktBody                 // body number -> bytes, of small messages and blobs
 	bktStructure            // body number -> mime.Structure
@@ -43,7 +43,7 @@ const (
 	bktCount
 )
 
-var bucketNames = [bktCount]string{"meta", "mbox", "name", "idx", "msg", "body", "part", "blob", "gone", "flag",
+var bucketNames = [bktCount]string{"meta", "mbox", "name", "entry", "msg", "body", "part", "blob", "gone", "flag",
 	"stream", "event", "kept", "rec", "rix", "due", "duekey"}
 
 // appending buckets get new keys mostly at their end, so pages may be filled.
@@ -55,8 +55,10 @@ var (
 	keyCounters = []byte("counters")
 )
 
-// schemaVersion 2: a message's row knows the size of its header.
-const schemaVersion = 2
+// schemaVersion 2: a message's row knows the size of its header. 3: an entry's row
+// knows the number of the bytes, and whether a look at its message's row is needed.
+// See migrate.
+const schemaVersion = 3
 
 // buckets are the open buckets of one transaction.
 type buckets [bktCount]*bolt.Bucket

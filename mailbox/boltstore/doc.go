@@ -25,5 +25,9 @@
 // belongs to the entry. MOVE within one mailbox gives new UIDs (RFC 6851 section
 // 3.3).
 //
+// Flags lie in the entries' rows: a change of flags of a message with one entry and no
+// tag reads and writes that row alone. Files of the schema before are brought to the
+// present one when they are opened, in one transaction.
+//
 // Reads copy at most 256 KiB out of a bbolt transaction before they call anybody.
 package boltstore

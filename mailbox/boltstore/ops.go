@@ -29,7 +29,7 @@ func (t *txn) perform(op mailbox.Op) error {
 }
 
 // do applies one op. sel is what op selects, when that is known already.
-func (t *txn) do(op mailbox.Op, sel []item, share bool) error {
+func (t *txn) do(op mailbox.Op, sel []row, share bool) error {
 	if sel == nil {
 		var err error
 		if sel, err = t.selectOf(op); err != nil {
@@ -39,7 +39,7 @@ func (t *txn) do(op mailbox.Op, sel []item, share bool) error {
 	return t.sticky(t.dispatch(op, sel, share))
 }
 
-func (t *txn) dispatch(op mailbox.Op, sel []item, share bool) error {
+func (t *txn) dispatch(op mailbox.Op, sel []row, share bool) error {
 	switch op := op.(type) {
 	case mailbox.AddMessage:
 		return t.addMessage(op)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"slices"
 
@@ -13,15 +12,9 @@ import (
 	"pizza/mailbox"
 )
 
-// item is one entry that an op concerns, with its message.
-type item struct {
-	entry mailbox.Entry
-	msg   *message
-}
-
 // selectOf returns the entries that op names by mailbox and UID, in UID order; nil
 // for other ops.
-func (t *txn) selectOf(op mailbox.Op) ([]item, error) {
+func (t *txn) selectOf(op mailbox.Op) ([]row, error) {
 	switch op := op.(type) {
 	case mailbox.StoreFlags:
 		return t.pick("flags", op.Mailbox, op.UIDs)
@@ -34,8 +27,8 @@ func (t *txn) selectOf(op mailbox.Op) ([]item, error) {
 		if uids == nil {
 			uids = everything
 		}
-		items, err := t.pick("expunge", op.Mailbox, uids)
-		return slices.DeleteFunc(items, func(i item) bool { return !i.entry.Deleted }), err
+		rows, err := t.pick("expunge", op.Mailbox, uids)
+		return slices.DeleteFunc(rows, func(e row) bool { return !e.Deleted }), err
 	case mailbox.DeleteMailbox:
 		return t.pick("delete", op.Mailbox, everything)
 	case mailbox.RenameMailbox:
@@ -49,18 +42,18 @@ func (t *txn) selectOf(op mailbox.Op) ([]item, error) {
 var everything = imap.UIDSet{{Start: 1, Stop: math.MaxUint32}}
 
 // pick returns the entries of a mailbox that are in set. "*" is the last one.
-func (t *txn) pick(op string, id mailbox.MailboxID, set imap.UIDSet) ([]item, error) {
+func (t *txn) pick(op string, id mailbox.MailboxID, set imap.UIDSet) ([]row, error) {
 	if _, err := t.need(op, id); err != nil {
 		return nil, err
 	}
 	if imap.IsSearchRes(set) {
 		return nil, fail(op, mailbox.Invalid, "$", "a saved search result is resolved by the session")
 	}
-	items := []item{}
+	rows := []row{}
 	var after imap.UID // ranges may overlap
 	for _, r := range t.ranges(id, set) {
 		var err error
-		if items, err = t.scan(items, id, max(r.Start, after+1), r.Stop); err != nil {
+		if rows, err = t.scan(rows, id, max(r.Start, after+1), r.Stop); err != nil {
 			return nil, err
 		}
 		after = max(after, r.Stop)
@@ -68,12 +61,7 @@ func (t *txn) pick(op string, id mailbox.MailboxID, set imap.UIDSet) ([]item, er
 			break
 		}
 	}
-	for i := range items {
-		if items[i].msg = t.message(items[i].entry.Message); items[i].msg == nil {
-			return nil, t.sticky(fmt.Errorf("entry %d of mailbox %d has no message", items[i].entry.UID, id))
-		}
-	}
-	return items, nil
+	return rows, nil
 }
 
 // ranges resolves "*" and sorts.
@@ -96,7 +84,7 @@ func (t *txn) ranges(id mailbox.MailboxID, set imap.UIDSet) imap.UIDSet {
 	return out
 }
 
-func (t *txn) scan(items []item, id mailbox.MailboxID, from, to imap.UID) ([]item, error) {
+func (t *txn) scan(rows []row, id mailbox.MailboxID, from, to imap.UID) ([]row, error) {
 	prefix := key32(uint32(id))
 	c := t.b[bktEntry].Cursor()
 	for k, v := c.Seek(entryKey(id, from)); bytes.HasPrefix(k, prefix); k, v = c.Next() {
@@ -107,48 +95,65 @@ func (t *txn) scan(items []item, id mailbox.MailboxID, from, to imap.UID) ([]ite
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, item{entry: e})
+		rows = append(rows, e)
 	}
-	return items, nil
+	return rows, nil
 }
 
-func (t *txn) storeFlags(op mailbox.StoreFlags, sel []item) error {
+func (t *txn) storeFlags(op mailbox.StoreFlags, sel []row) error {
 	arg, deleted, err := t.a.flags.canonical(op.Flags)
 	if err != nil {
 		return err
 	}
 	sets := map[mailbox.FlagSet]mailbox.FlagSet{} // most entries have few different sets
-	t.notes, t.deltas = slices.Grow(t.notes, 2*len(sel)), slices.Grow(t.deltas, len(sel))
-	for _, it := range sel {
-		if op.UnchangedSince != 0 && it.entry.ModSeq > op.UnchangedSince {
-			t.res.Modified.AddNum(it.entry.UID)
+	t.notes, t.deltas = slices.Grow(t.notes, len(sel)), slices.Grow(t.deltas, len(sel))
+	for _, e := range sel {
+		if op.UnchangedSince != 0 && e.ModSeq > op.UnchangedSince {
+			t.res.Modified.AddNum(e.UID)
 			continue
 		}
-		set, known := sets[it.msg.flags]
+		set, known := sets[e.Flags]
 		if !known {
-			if set, err = t.set(change(t.a.flags.sets[it.msg.flags].flags, op.Op, arg)); err != nil {
+			if set, err = t.set(change(t.a.flags.sets[e.Flags].flags, op.Op, arg)); err != nil {
 				return err
 			}
-			sets[it.msg.flags] = set
+			sets[e.Flags] = set
 		}
-		del := it.entry.Deleted
+		del := e.Deleted
 		if deleted || op.Op == imap.StoreFlagsSet {
 			del = deleted && op.Op != imap.StoreFlagsDel
 		}
-		if err := t.reflag(it.msg, set, spot{op.Mailbox, it.entry.UID}, del); err != nil {
+		if err := t.reflagAt(op.Mailbox, e, set, del); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *txn) copyEntries(op mailbox.CopyEntries, sel []item, share bool) error {
-	for _, it := range sel {
-		uid, err := t.copyOne(op.To, it.msg, share)
+// reflagAt gives the message of an entry the flags set, in all its entries, and this
+// entry \Deleted as said.
+func (t *txn) reflagAt(id mailbox.MailboxID, e row, set mailbox.FlagSet, deleted bool) error {
+	if !e.shared || set == e.Flags { // nobody else is concerned
+		return t.reflagOne(id, e, set, deleted)
+	}
+	m, err := t.messageOf(e)
+	if err != nil {
+		return err
+	}
+	return t.reflag(m, set, spot{id, e.UID}, deleted)
+}
+
+func (t *txn) copyEntries(op mailbox.CopyEntries, sel []row, share bool) error {
+	for _, e := range sel {
+		m, err := t.messageOf(e)
 		if err != nil {
 			return err
 		}
-		t.copied(op.To, it.entry.UID, uid)
+		uid, err := t.copyOne(op.To, m, share)
+		if err != nil {
+			return err
+		}
+		t.copied(op.To, e.UID, uid)
 	}
 	if len(sel) == 0 { // the destination must exist all the same
 		_, err := t.destination(op.To)
@@ -207,36 +212,44 @@ func (t *txn) further(to mailbox.MailboxID, m *message) (imap.UID, error) {
 
 // moveEntries moves messages. Within one mailbox they get new UIDs (RFC 6851
 // section 3.3). A message that has an entry at the destination keeps that one.
-func (t *txn) moveEntries(op mailbox.MoveEntries, sel []item) error {
+func (t *txn) moveEntries(op mailbox.MoveEntries, sel []row) error {
 	if _, err := t.destination(op.To); err != nil {
 		return err
 	}
-	for _, it := range sel {
-		if err := t.leave(it.msg, spot{op.From, it.entry.UID}); err != nil {
-			return err
-		}
-		uid, err := t.further(op.To, it.msg)
+	for _, e := range sel {
+		m, err := t.messageOf(e)
 		if err != nil {
 			return err
 		}
-		t.keep(it.msg)
-		t.copied(op.To, it.entry.UID, uid)
+		if err := t.leave(m, spot{op.From, e.UID}); err != nil {
+			return err
+		}
+		uid, err := t.further(op.To, m)
+		if err != nil {
+			return err
+		}
+		t.keep(m)
+		t.copied(op.To, e.UID, uid)
 	}
 	return nil
 }
 
-func (t *txn) expunge(op mailbox.Expunge, sel []item) error {
+func (t *txn) expunge(op mailbox.Expunge, sel []row) error {
 	t.res.Expunged += len(sel)
 	return t.discard(op.Mailbox, sel)
 }
 
 // discard removes entries of a mailbox.
-func (t *txn) discard(id mailbox.MailboxID, sel []item) error {
-	for _, it := range sel {
-		if err := t.leave(it.msg, spot{id, it.entry.UID}); err != nil {
+func (t *txn) discard(id mailbox.MailboxID, sel []row) error {
+	for _, e := range sel {
+		m, err := t.messageOf(e)
+		if err != nil {
 			return err
 		}
-		t.keep(it.msg)
+		if err := t.leave(m, spot{id, e.UID}); err != nil {
+			return err
+		}
+		t.keep(m)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (t *txn) newBox(m mailbox.Mailbox) {
 
 func (t *txn) below(name string) [][]byte { return t.keys(bktName, []byte(name+"/")) }
 
-func (t *txn) deleteMailbox(op mailbox.DeleteMailbox, sel []item) error {
+func (t *txn) deleteMailbox(op mailbox.DeleteMailbox, sel []row) error {
 	ob, err := t.need("delete", op.Mailbox)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func refused(op, name, text string) error {
 	return &mailbox.Error{Op: op, Kind: mailbox.Refused, Name: name, Text: text, Code: string(imap.ResponseCodeCannot)}
 }
 
-func (t *txn) renameMailbox(op mailbox.RenameMailbox, sel []item) error {
+func (t *txn) renameMailbox(op mailbox.RenameMailbox, sel []row) error {
 	ob, err := t.need("rename", op.Mailbox)
 	if err != nil {
 		return err
@@ -136,19 +136,23 @@ func (t *txn) renameMailbox(op mailbox.RenameMailbox, sel []item) error {
 
 // renameInbox moves the entries of INBOX into a new mailbox. INBOX stays, and so
 // do the mailboxes below it (RFC 9051 section 6.3.6).
-func (t *txn) renameInbox(name string, sel []item) error {
+func (t *txn) renameInbox(name string, sel []row) error {
 	id, err := t.createPath(name)
 	if err != nil {
 		return err
 	}
-	for _, it := range sel {
-		if err := t.leave(it.msg, spot{mailbox.Inbox, it.entry.UID}); err != nil {
+	for _, e := range sel {
+		m, err := t.messageOf(e)
+		if err != nil {
 			return err
 		}
-		if _, err := t.enter(it.msg, id, it.entry.Deleted); err != nil {
+		if err := t.leave(m, spot{mailbox.Inbox, e.UID}); err != nil {
 			return err
 		}
-		t.keep(it.msg)
+		if _, err := t.enter(m, id, e.Deleted); err != nil {
+			return err
+		}
+		t.keep(m)
 	}
 	return nil
 }

@@ -94,10 +94,16 @@ func (t *txn) enter(m *message, id mailbox.MailboxID, deleted bool) (imap.UID, e
 	if ob.UIDNext == math.MaxUint32 || ob.Exists == math.MaxUint32 {
 		return 0, &mailbox.Error{Op: "add", Kind: mailbox.TooLarge, Name: ob.Name, Text: "the mailbox has no UIDs left", Code: "LIMIT"}
 	}
-	e := mailbox.Entry{UID: ob.UIDNext, Message: m.id, ModSeq: t.step(), Date: m.date, Zone: m.zone,
-		Saved: t.req.now.Unix(), Flags: m.flags, Size: uint32(m.size), Deleted: deleted}
+	if len(m.spots) == 1 { // it is not alone any more
+		if err := t.mark(m.spots[0], func(e *row) { e.shared = true }); err != nil {
+			return 0, err
+		}
+	}
+	e := row{shared: len(m.spots) > 0, tagged: m.tag != "", Entry: mailbox.Entry{
+		UID: ob.UIDNext, Message: m.id, ModSeq: t.step(), Date: m.date, Zone: m.zone, Saved: t.req.now.Unix(),
+		Flags: m.flags, Size: uint32(m.size), Content: m.body, Deleted: deleted}}
 	ob.UIDNext++
-	t.count(ob, e, 1)
+	t.count(ob, e.Entry, 1)
 	m.spots = append(m.spots, spot{id, e.UID})
 	t.write(id, e)
 	return e.UID, nil
@@ -117,23 +123,25 @@ func (t *txn) count(ob *openBox, e mailbox.Entry, sign int) {
 }
 
 // write stores an entry's row and notes the change.
-func (t *txn) write(id mailbox.MailboxID, e mailbox.Entry) {
+func (t *txn) write(id mailbox.MailboxID, e row) {
 	t.put(bktEntry, entryKey(id, e.UID), encodeEntry(e))
-	t.deltas = append(t.deltas, delta{id, mailbox.Change{UID: e.UID, New: &e}})
+	t.deltas = append(t.deltas, delta{id, mailbox.Change{UID: e.UID, New: &e.Entry}})
 }
 
-func (t *txn) entry(s spot) (mailbox.Entry, error) {
-	key := entryKey(s.mailbox, s.uid)
-	e, err := decodeEntry(key, t.get(bktEntry, key))
+// mark changes what an entry's row knows of its message. Nobody else sees that.
+func (t *txn) mark(s spot, set func(*row)) error {
+	e, err := entryRow(t.b, s)
 	if err != nil {
-		return e, fmt.Errorf("entry %d of mailbox %d: %w", s.uid, s.mailbox, err)
+		return err
 	}
-	return e, nil
+	set(&e)
+	t.put(bktEntry, entryKey(s.mailbox, s.uid), encodeEntry(e))
+	return nil
 }
 
 // leave removes an entry of m. The caller keeps m.
 func (t *txn) leave(m *message, s spot) error {
-	e, err := t.entry(s)
+	e, err := entryRow(t.b, s)
 	if err != nil {
 		return err
 	}
@@ -141,8 +149,13 @@ func (t *txn) leave(m *message, s spot) error {
 	if err != nil {
 		return err
 	}
-	t.count(ob, e, -1)
+	t.count(ob, e.Entry, -1)
 	m.dropSpot(s)
+	if len(m.spots) == 1 {
+		if err := t.mark(m.spots[0], func(e *row) { e.shared = false }); err != nil {
+			return err
+		}
+	}
 	t.del(bktEntry, entryKey(s.mailbox, s.uid))
 	t.deltas = append(t.deltas, delta{s.mailbox, mailbox.Change{UID: s.uid}})
 	set := t.gone[s.mailbox]
@@ -202,6 +215,11 @@ func (t *txn) setTag(op mailbox.SetTag) error {
 		return fail("tag", mailbox.Conflict, fmt.Sprintf("message %d", op.Message), "the message has another tag")
 	}
 	m.tag = op.New
+	for _, s := range m.spots {
+		if err := t.mark(s, func(e *row) { e.tagged = op.New != "" }); err != nil {
+			return err
+		}
+	}
 	t.keep(m)
 	return nil
 }
@@ -243,31 +261,38 @@ func (t *txn) set(flags []imap.Flag) (mailbox.FlagSet, error) {
 // the \Deleted flag as said. What stays the same is not written.
 func (t *txn) reflag(m *message, set mailbox.FlagSet, one spot, deleted bool) error {
 	for _, s := range m.spots {
-		e, err := t.entry(s)
+		e, err := entryRow(t.b, s)
 		if err != nil {
 			return err
 		}
-		was := e
-		e.Flags = set
+		del := e.Deleted
 		if s == one {
-			e.Deleted = deleted
+			del = deleted
 		}
-		if e == was {
-			continue
-		}
-		ob, err := t.need("flags", s.mailbox)
-		if err != nil {
+		if err := t.reflagOne(s.mailbox, e, set, del); err != nil {
 			return err
 		}
-		t.count(ob, was, -1)
-		e.ModSeq = t.step()
-		t.count(ob, e, 1)
-		t.write(s.mailbox, e)
 	}
-	if m.flags != set {
+	if m.flags != set && len(m.spots) == 0 {
 		m.flags = set
 		t.keep(m)
 	}
+	return nil
+}
+
+// reflagOne gives one entry flags, unless it has them.
+func (t *txn) reflagOne(id mailbox.MailboxID, e row, set mailbox.FlagSet, deleted bool) error {
+	if e.Flags == set && e.Deleted == deleted {
+		return nil
+	}
+	ob, err := t.need("flags", id)
+	if err != nil {
+		return err
+	}
+	t.count(ob, e.Entry, -1)
+	e.Flags, e.Deleted, e.ModSeq = set, deleted, t.step()
+	t.count(ob, e.Entry, 1)
+	t.write(id, e)
 	return nil
 }
 

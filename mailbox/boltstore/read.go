@@ -122,7 +122,7 @@ func (a *account) read(id mailbox.MailboxID) (snap *mailbox.Snapshot, err error)
 			if err != nil {
 				return err
 			}
-			entries = append(entries, e)
+			entries = append(entries, e.Entry)
 		}
 		if len(entries) != int(b.Exists) {
 			return fmt.Errorf("mailbox %d counts %d entries and has %d: %w", id, b.Exists, len(entries), errCodec)
@@ -186,7 +186,29 @@ func (a *account) messages(ids []mailbox.MessageID) (raws []rawMessage, n int, e
 	return raws, n, err
 }
 
+// readMessage returns a message's row with the present flags; nil when there is none.
 func readMessage(bs buckets, id mailbox.MessageID) (*message, error) {
+	m, err := messageRow(bs, id)
+	if err != nil || m == nil || len(m.spots) == 0 {
+		return m, err
+	}
+	e, err := entryRow(bs, m.spots[0])
+	m.flags = e.Flags
+	return m, err
+}
+
+// entryRow returns an entry that must be there.
+func entryRow(bs buckets, s spot) (row, error) {
+	key := entryKey(s.mailbox, s.uid)
+	e, err := decodeEntry(key, bs[bktEntry].Get(key))
+	if err != nil {
+		return e, fmt.Errorf("entry %d of mailbox %d: %w", s.uid, s.mailbox, err)
+	}
+	return e, nil
+}
+
+// messageRow is readMessage with the flags as stored.
+func messageRow(bs buckets, id mailbox.MessageID) (*message, error) {
 	v := bs[bktMessage].Get(key64(uint64(id)))
 	if v == nil {
 		return nil, nil
@@ -289,12 +311,11 @@ func (s *Store) Places(ctx context.Context, id mailbox.AccountID, msg mailbox.Me
 			return err
 		}
 		for _, s := range m.spots {
-			key := entryKey(s.mailbox, s.uid)
-			e, err := decodeEntry(key, bs[bktEntry].Get(key))
+			e, err := entryRow(bs, s)
 			if err != nil {
 				return err
 			}
-			out = append(out, mailbox.Place{Mailbox: s.mailbox, Entry: e})
+			out = append(out, mailbox.Place{Mailbox: s.mailbox, Entry: e.Entry})
 		}
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"pizza/mailbox"
@@ -15,7 +16,7 @@ import (
 // tagged message. It also returns the entries that op selects, so that they are
 // read once. Subscriptions change nothing in a mailbox and are not asked about;
 // holds, tags, streams, records and due entries are no acts of a person.
-func (t *txn) review(op mailbox.Op) (v mailbox.Verdict, sel []item, err error) {
+func (t *txn) review(op mailbox.Op) (v mailbox.Verdict, sel []row, err error) {
 	guard := t.a.store.guard()
 	if t.req.tx.Actor == nil || guard == nil {
 		return v, nil, nil
@@ -26,6 +27,11 @@ func (t *txn) review(op mailbox.Op) (v mailbox.Verdict, sel []item, err error) {
 	act, concerned := t.act(op, sel)
 	if t.err != nil || !concerned {
 		return v, sel, t.err
+	}
+	if sel != nil {
+		if act.Items, err = t.items(sel); err != nil {
+			return v, nil, err
+		}
 	}
 	v, err = t.ask(guard, act)
 	if err != nil {
@@ -50,8 +56,9 @@ func (t *txn) ask(guard mailbox.Guard, act mailbox.Act) (v mailbox.Verdict, err 
 	return v, err
 }
 
-// act describes op to the guard; concerned: it has to be asked.
-func (t *txn) act(op mailbox.Op, sel []item) (act mailbox.Act, concerned bool) {
+// act describes op to the guard, without the items of sel; concerned: it has to be
+// asked.
+func (t *txn) act(op mailbox.Op, sel []row) (act mailbox.Act, concerned bool) {
 	act = mailbox.Act{Op: op}
 	switch op := op.(type) {
 	case mailbox.AddMessage:
@@ -82,13 +89,9 @@ func (t *txn) act(op mailbox.Op, sel []item) (act mailbox.Act, concerned bool) {
 	default:
 		return act, false
 	}
-	if sel != nil {
-		act.Items = t.items(sel)
-	}
-	concerned = act.From != nil && act.From.System || act.To != nil && act.To.System
-	for _, it := range act.Items {
-		concerned = concerned || it.Tag != ""
-	}
+	concerned = act.From != nil && act.From.System || act.To != nil && act.To.System ||
+		slices.ContainsFunc(sel, func(e row) bool { return e.tagged }) ||
+		slices.ContainsFunc(act.Items, func(it mailbox.ActItem) bool { return it.Tag != "" })
 	return act, concerned
 }
 
@@ -133,17 +136,21 @@ func (t *txn) systemAbove(name string) *mailbox.Mailbox {
 	return nil
 }
 
-func (t *txn) items(sel []item) []mailbox.ActItem {
+// items describes entries to the guard. Only messages with a tag are looked up.
+func (t *txn) items(sel []row) ([]mailbox.ActItem, error) {
 	out := make([]mailbox.ActItem, len(sel))
-	for i, it := range sel {
-		out[i] = t.actItem(it.msg)
-		out[i].UID, out[i].Deleted = it.entry.UID, it.entry.Deleted
+	for i, e := range sel {
+		out[i] = mailbox.ActItem{UID: e.UID, Message: e.Message, Deleted: e.Deleted, Flags: t.a.flags.sets[e.Flags].flags}
+		if !e.tagged {
+			continue
+		}
+		m, err := t.messageOf(e)
+		if err != nil {
+			return nil, err
+		}
+		out[i].Tag = m.tag
 	}
-	return out
-}
-
-func (t *txn) actItem(m *message) mailbox.ActItem {
-	return mailbox.ActItem{Message: m.id, Tag: m.tag, Flags: t.a.flags.sets[m.flags].flags, MessageID: m.header}
+	return out, nil
 }
 
 func (t *txn) itemOf(id mailbox.MessageID, in mailbox.MailboxID) []mailbox.ActItem {
@@ -151,9 +158,9 @@ func (t *txn) itemOf(id mailbox.MessageID, in mailbox.MailboxID) []mailbox.ActIt
 	if m == nil {
 		return nil
 	}
-	it := t.actItem(m)
+	it := mailbox.ActItem{Message: m.id, Tag: m.tag, Flags: t.a.flags.sets[m.flags].flags}
 	if s, there := m.in(in); there {
-		e, err := t.entry(s)
+		e, err := entryRow(t.b, s)
 		if err != nil {
 			t.err = err
 			return nil
@@ -167,9 +174,6 @@ func (t *txn) itemOf(id mailbox.MessageID, in mailbox.MailboxID) []mailbox.ActIt
 func (t *txn) incoming(op mailbox.AddMessage) mailbox.ActItem {
 	it := mailbox.ActItem{Message: op.ID, Tag: op.Tag}
 	it.Flags, it.Deleted, _ = t.a.flags.canonical(op.Flags) // bad flags are refused when the op is applied
-	if op.Structure != nil {
-		it.MessageID = op.Structure.MessageID
-	}
 	return it
 }
 
@@ -210,9 +214,9 @@ func (v view) Places(id mailbox.MessageID) []mailbox.Place {
 	}
 	out := make([]mailbox.Place, 0, len(m.spots))
 	for _, s := range m.spots {
-		e, err := v.t.entry(s)
+		e, err := entryRow(v.t.b, s)
 		v.t.note(err)
-		out = append(out, mailbox.Place{Mailbox: s.mailbox, Entry: e})
+		out = append(out, mailbox.Place{Mailbox: s.mailbox, Entry: e.Entry})
 	}
 	return out
 }
@@ -223,6 +227,14 @@ func (v view) Tag(id mailbox.MessageID) (string, bool) {
 		return "", false
 	}
 	return m.tag, true
+}
+
+func (v view) MessageID(id mailbox.MessageID) string {
+	m := v.t.message(id)
+	if m == nil {
+		return ""
+	}
+	return m.header
 }
 
 func (v view) NextMessageID() mailbox.MessageID {

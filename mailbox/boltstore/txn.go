@@ -3,6 +3,7 @@ package boltstore
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -291,16 +292,22 @@ func (t *txn) need(op string, id mailbox.MailboxID) (*openBox, error) {
 
 // message returns a message's row; nil when there is none.
 func (t *txn) message(id mailbox.MessageID) *message {
-	v := t.get(bktMessage, key64(uint64(id)))
-	if v == nil {
-		return nil
-	}
-	m, err := decodeMessage(id, v)
+	m, err := readMessage(t.b, id)
 	if err != nil {
-		t.err = fmt.Errorf("message %d: %w", id, err)
+		t.err = err
 		return nil
 	}
 	return m
+}
+
+// messageOf returns the row of an entry's message. It is an error that there is none.
+func (t *txn) messageOf(e row) (*message, error) {
+	m, err := messageRow(t.b, e.Message)
+	if err != nil || m == nil {
+		return nil, errors.Join(err, fmt.Errorf("entry %d has no message %d: %w", e.UID, e.Message, errCodec))
+	}
+	m.flags = e.Flags
+	return m, nil
 }
 
 // keep writes a message's row, or deletes the message when nothing holds it.

@@ -29,7 +29,11 @@ func (g *guard) Review(view mailbox.View, acc mailbox.AccountID, actor mailbox.A
 	}
 	var items []string
 	for _, it := range act.Items {
-		items = append(items, fmt.Sprint(it.UID, " ", it.Message, " ", it.Tag, " ", it.Deleted, " ", it.Flags, " ", it.MessageID))
+		header := view.MessageID(it.Message)
+		if add, ok := act.Op.(mailbox.AddMessage); ok && header == "" {
+			header = add.Structure.MessageID
+		}
+		items = append(items, fmt.Sprint(it.UID, " ", it.Message, " ", it.Tag, " ", it.Deleted, " ", it.Flags, " ", header))
 	}
 	op := strings.TrimPrefix(fmt.Sprintf("%T", act.Op), "mailbox.")
 	g.asked = append(g.asked, fmt.Sprintf("%s %s %s>%s [%s]", actor.Login, op, name(act.From), name(act.To), strings.Join(items, "; ")))

@@ -64,6 +64,8 @@ func Run(t *testing.T, open Open) {
 		{"FlagLimits", testFlagLimits},
 		{"UnchangedSince", testUnchangedSince},
 		{"MarkMessage", testMarkMessage},
+		{"FlagsAreTheMessages", testFlagsAreTheMessages},
+		{"Content", testContent},
 		{"CopyAndMove", testCopyAndMove},
 		{"UIDSets", testUIDSets},
 		{"Expunge", testExpunge},
@@ -334,6 +336,11 @@ func (f *fixture) consistentBox(m mailbox.Mailbox) {
 		f.ok(err)
 		if !slices.Contains(ps, mailbox.Place{Mailbox: m.ID, Entry: e}) {
 			f.Errorf("%s: entry %+v is not among the places of its message: %+v", m.Name, e, ps)
+		}
+		for _, p := range ps {
+			if p.Entry.Flags != e.Flags || p.Entry.Content != e.Content || p.Entry.Content == 0 {
+				f.Errorf("%s: entry %+v and another of its message, %+v, do not agree", m.Name, e, p)
+			}
 		}
 	}
 	f.same("counters of "+m.Name, []any{m.Exists, m.Unseen, m.Deleted, m.Size, s.Len()}, []any{exists, unseen, deleted, size, exists})
