@@ -132,6 +132,9 @@ func (a *Agent) handOver(ctx context.Context, from mailbox.AccountID, d delivery
 // carry stages the message's bytes in the recipient's account.
 func (a *Agent) carry(ctx context.Context, from mailbox.AccountID, d delivery) (mailbox.AddMessage, error) {
 	add := mailbox.AddMessage{Places: []mailbox.MailboxID{mailbox.Inbox}, Date: d.Created}
+	if err := a.room(ctx, d.To); err != nil {
+		return add, err
+	}
 	body, err := a.store.OpenMessage(ctx, from, d.Message)
 	if err != nil {
 		return add, err

@@ -89,18 +89,29 @@ func (d *draft) move(m Move) (err error) {
 
 // follow does what Next says until it takes an effect, a person or time to go on.
 func (d *draft) follow(ctx context.Context) error {
+	full := d.s.full(ctx)
 	for range 1000 {
 		act := Next(d.st)
+		held := full && act.begins()
+		if held {
+			act.Start = nil
+		}
 		switch act.Do {
 		case DoStep:
 			before := d.st.Seq
 			if err := d.step(ctx, act); err != nil {
 				return err
 			}
+			if d.st.Seq == before && held {
+				return d.awaitRoom(ctx)
+			}
 			if d.st.Seq == before {
 				return nil // stopping: what is left would begin something
 			}
 		case DoCall:
+			if held {
+				return d.awaitRoom(ctx)
+			}
 			return d.callModel(ctx, act)
 		case DoBusy:
 			return nil

@@ -27,8 +27,11 @@ const keywordAutomatic imap.Flag = "$Automatic"
 // minutes: a script may send the same every day, and means it.
 // Automatic mail is filed and does nothing else, but that it is delivered to
 // people. Errors are *mailbox.Error: Denied (From or Sender is not the login's, or
-// the scope is too small), NotFound and Refused (recipients), Invalid.
+// the scope is too small), NotFound and Refused (recipients), Invalid, Full.
 func (a *Agent) Submit(ctx context.Context, sub mailbox.Submission) (mailbox.Receipt, error) {
+	if err := a.room(ctx, sub.Identity.Account); err != nil {
+		return mailbox.Receipt{}, err
+	}
 	in, err := a.readSubmission(ctx, sub)
 	if err != nil {
 		return mailbox.Receipt{}, err

@@ -30,6 +30,7 @@ type office struct {
 	grants  []tools.Grant
 	models  models
 	options func(*Options)
+	disk    func() (free, size int64, err error)
 	halt    func() // stops the workers and waits
 	closing func() // closes the store
 }
@@ -75,7 +76,7 @@ func (o *office) open(t *testing.T, wrap func(mailbox.Store) mailbox.Store) {
 		clock = o.clock
 	}
 	guard := &lateGuard{}
-	bolt, err := boltstore.Open(o.root, boltstore.Options{Guard: guard})
+	bolt, err := boltstore.Open(o.root, boltstore.Options{Guard: guard, Disk: o.disk})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,9 @@ func (s *session) drive(ctx context.Context) (err error) {
 		_, err := s.commitOps(ctx, mailbox.DeleteDue{Kind: DueRun, Key: s.id})
 		return err
 	}
+	if s.stillFull(ctx) {
+		return errNoRoom
+	}
 	if err := s.advance(ctx, nil); err != nil {
 		return err
 	}

@@ -292,6 +292,10 @@ func (d *dispatcher) failed(ctx context.Context, s *session, err error) time.Dur
 	if err == nil || s.progress {
 		delete(a.falls, s.id)
 	}
+	if errors.Is(err, errNoRoom) {
+		a.mu.Unlock()
+		return roomEvery
+	}
 	if err == nil {
 		a.mu.Unlock()
 		return 0

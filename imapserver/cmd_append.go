@@ -81,8 +81,10 @@ func (c *conn) mayAppend(a appending, p *parser, lit *literal) (m mailbox.Mailbo
 	if lit.size == 0 {
 		return m, &reply{no, "CANNOT", "The message is empty"}, nil
 	}
-	m, err = c.lookup(a.name)
-	return m, tryCreate(err), err
+	if m, err = c.lookup(a.name); err != nil {
+		return m, tryCreate(err), err
+	}
+	return m, nil, c.room(lit.size)
 }
 
 // tryCreate is the answer to a destination that is not there (RFC 3501 section 6.3.11).

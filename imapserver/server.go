@@ -20,6 +20,7 @@ import (
 type store interface {
 	Commit(ctx context.Context, account mailbox.AccountID, tx mailbox.Tx) (mailbox.Result, error)
 	Stage(ctx context.Context, account mailbox.AccountID, r io.Reader, limit int64) (mailbox.Blob, error)
+	Space(ctx context.Context, account mailbox.AccountID) (mailbox.Space, error)
 	OpenBlob(ctx context.Context, account mailbox.AccountID, id string) (mailbox.Body, error)
 	NextMessageID(account mailbox.AccountID) (mailbox.MessageID, error)
 	Mailboxes(ctx context.Context, account mailbox.AccountID) ([]mailbox.Mailbox, error)

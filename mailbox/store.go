@@ -31,6 +31,12 @@ type Store interface {
 
 	NextMessageID(account AccountID) (MessageID, error)
 
+	// Space tells what an account uses and what there is. It is cheap. While the disk
+	// is full (Space.Full), AddMessage and CopyEntries of a person are *Error Full,
+	// but for copies into the trash and those that the guard shares. Whoever takes
+	// mail in asks before it reads it: Stage takes what it is given.
+	Space(ctx context.Context, account AccountID) (Space, error)
+
 	// Mailboxes lists all mailboxes of the account, hidden ones too, by name.
 	Mailboxes(ctx context.Context, account AccountID) ([]Mailbox, error)
 	// Snapshot returns the present entries of a mailbox. It is immutable, shared,

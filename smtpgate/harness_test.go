@@ -21,6 +21,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type backend struct {
 	onSubmit  func(context.Context) error // called without the lock
 	panicIn   string
 	calls     int // Authenticate
+	used      atomic.Int64
 }
 
 type taken struct {
@@ -78,6 +80,11 @@ func (b *backend) Recipient(_ context.Context, _ mailbox.Identity, addr string) 
 		return &mailbox.Error{Op: "recipient", Kind: mailbox.NotFound, Name: addr, Text: "no such address: did you mean pizza@localhost?", Err: errors.New("secret cause")}
 	}
 	return nil
+}
+
+// Space is plenty, or none when the test says so.
+func (b *backend) Space(context.Context, mailbox.AccountID) (mailbox.Space, error) {
+	return mailbox.Space{Left: 1<<40 - b.used.Load()}, nil
 }
 
 func (b *backend) Stage(_ context.Context, _ mailbox.AccountID, r io.Reader, _ int64) (mailbox.Blob, error) {

@@ -31,8 +31,10 @@ type handler interface {
 	Submit(ctx context.Context, s mailbox.Submission) (mailbox.Receipt, error)
 }
 
-// stager puts bytes where a Submission can name them. mailbox.Store satisfies it.
+// stager puts bytes where a Submission can name them, and says whether there is room.
+// mailbox.Store satisfies it.
 type stager interface {
+	Space(ctx context.Context, account mailbox.AccountID) (mailbox.Space, error)
 	Stage(ctx context.Context, account mailbox.AccountID, r io.Reader, limit int64) (mailbox.Blob, error)
 }
 

@@ -231,6 +231,18 @@ func TestBackendErrorsAreMapped(t *testing.T) {
 	}
 }
 
+// TestFullDisk: mail is refused before it is sent, by what its size is said to be too.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	h := start(t, nil)
+	p := h.dial().login()
+	h.back.used.Store(1 << 40)
+	p.do("MAIL FROM:<me@localhost>", "452 4.3.1 ")
+	h.back.used.Store(1<<40 - 1000)
+	p.do("MAIL FROM:<me@localhost> SIZE=1001", "452 4.3.1 ")
+	p.do("MAIL FROM:<me@localhost> SIZE=1000", "250 ")
+}
+
 func TestAcceptedSaysWhatItBecame(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -84,6 +84,9 @@ func (s *session) mail(opts *smtp.MailOptions) error {
 	case opts.Size > s.g.srv.opts.MaxSize:
 		return tooLarge(s.g.srv.opts.MaxSize)
 	}
+	if err := s.room(opts.Size); err != nil {
+		return err
+	}
 	s.tx = &mailbox.Envelope{
 		From:       from,
 		UTF8:       opts.UTF8,
@@ -94,6 +97,16 @@ func (s *session) mail(opts *smtp.MailOptions) error {
 		Protocol:   protocol(opts.UTF8, s.g.tls != nil),
 	}
 	return nil
+}
+
+// room refuses mail before it is sent when the disk has no room for it (RFC 1870
+// section 6.1). size is 0 when the client did not say.
+func (s *session) room(size int64) error {
+	sp, err := s.g.srv.opts.Stager.Space(s.ctx, s.id.Account)
+	if err == nil && (sp.Full() || sp.Left < size) {
+		return &mailbox.Error{Op: "mail", Kind: mailbox.Full}
+	}
+	return err
 }
 
 // protocol is the keyword for Received (RFC 3848, RFC 6531 section 4.3). There is no

@@ -38,7 +38,7 @@ func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (
 			return nil, err
 		}
 	}
-	store, err := boltstore.Open(root, boltstore.Options{Log: log})
+	store, err := boltstore.Open(root, boltstore.Options{Log: log, Keep: set.Limits.KeepFree()})
 	if err != nil {
 		return nil, err
 	}

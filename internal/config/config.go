@@ -100,6 +100,9 @@ type Limits struct {
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
 	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15
+	// KeepFreeMB is how much of the disk stays free, MiB: with less, new mail is refused
+	// and tasks wait. 0 is 5 % of the disk, and 200 MB at most.
+	KeepFreeMB int `json:"keep_free_mb"`
 }
 
 // Default is what holds without any setting.
@@ -142,6 +145,9 @@ func (l *Listen) field(service string) *string {
 
 // MaxMessage is the largest message in octets.
 func (l Limits) MaxMessage() int64 { return int64(l.MaxMessageMB) << 20 }
+
+// KeepFree is how many octets of the disk stay free; 0: as KeepFreeMB says.
+func (l Limits) KeepFree() int64 { return int64(l.KeepFreeMB) << 20 }
 
 // Expiry is how long a decision stays open.
 func (l Limits) Expiry() time.Duration { return time.Duration(l.ExpiryDays) * 24 * time.Hour }

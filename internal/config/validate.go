@@ -157,6 +157,7 @@ func (l Limits) validate(p *problems) {
 		{"max_message_mb", l.MaxMessageMB, 1, 1024},
 		{"expiry_days", l.ExpiryDays, 1, 365},
 		{"move_window_seconds", l.MoveWindowSeconds, 0, 3600},
+		{"keep_free_mb", l.KeepFreeMB, 0, 1 << 30},
 	} {
 		if r.value < r.low || r.value > r.high {
 			p.add("limits."+r.key, "%d is not between %d and %d", r.value, r.low, r.high)

@@ -13,6 +13,9 @@ func (t *txn) perform(op mailbox.Op) error {
 	if err != nil {
 		return err
 	}
+	if err := t.room(op, verdict); err != nil {
+		return err
+	}
 	if verdict.Instead == nil {
 		if err := t.do(op, sel, verdict.ShareCopies); err != nil {
 			return err

@@ -28,6 +28,13 @@ type Options struct {
 	Guard mailbox.Guard    // may also be set with SetGuard before the first use
 	Now   func() time.Time // nil: time.Now
 
+	// Keep is how many octets of the disk are left free: with less, the disk counts as
+	// full (mailbox.Space). 0 is DefaultKeep of the disk's size; below 0 nothing is kept.
+	Keep int64
+	// Disk says what the disk has; nil: what the system says of the root, looked at
+	// once a second at most.
+	Disk func() (free, size int64, err error)
+
 	// hook is called at named points of a commit; tests let it fail.
 	hook func(point string) error
 }
@@ -41,6 +48,7 @@ type Store struct {
 	guards  atomic.Pointer[mailbox.Guard]
 	logins  *Accounts
 	commits atomic.Uint64 // groups synced
+	disk    *disk
 
 	readings sync.Pool // of *reading
 
@@ -67,6 +75,7 @@ func Open(root string, opts Options) (*Store, error) {
 	if s.hook == nil {
 		s.hook = func(string) error { return nil }
 	}
+	s.disk = newDisk(root, opts, s.log)
 	s.SetGuard(opts.Guard)
 	for _, dir := range []string{root, filepath.Join(root, "accounts"), filepath.Join(root, "run")} {
 		if err := makeDir(dir); err != nil {
@@ -266,6 +275,7 @@ func (s *Store) Stage(ctx context.Context, id mailbox.AccountID, r io.Reader, li
 		return mailbox.Blob{}, err
 	}
 	b, err := a.stage.put(ctx, r, limit)
+	s.disk.took(b.Size)
 	a.armExpiry()
 	return b, err
 }

@@ -90,6 +90,7 @@ func Run(t *testing.T, open Open) {
 		{"Snapshots", testSnapshots},
 		{"RandomOps", testRandomOps},
 		{"Gone", testGone},
+		{"Space", testSpace},
 		{"GuardAsked", testGuardAsked},
 		{"GuardRefuses", testGuardRefuses},
 		{"GuardAlso", testGuardAlso},
