@@ -10,7 +10,7 @@ import (
 const always = "IMAP4rev1 LITERAL+ SASL-IR ID ENABLE"
 
 // afterLogin is what a logged-in connection offers besides.
-const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES WITHIN SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE UTF8=ACCEPT"
+const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES WITHIN SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE UTF8=ACCEPT MULTIAPPEND"
 
 // needs says which capability a command belongs to: when that is hidden from an account,
 // the command is unknown to it.

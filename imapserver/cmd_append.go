@@ -13,24 +13,38 @@ import (
 	"pizza/mailbox"
 )
 
-// appending is an APPEND as sent, up to its message.
+const (
+	// maxBatch is how many messages one APPEND may bring (RFC 3502).
+	maxBatch = 1000
+	// maxBatchSize is how many times MaxLiteral they may have in all.
+	maxBatchSize = 10
+)
+
+// appending is an APPEND as far as it has come in: nothing of it is stored before all
+// of it is here (RFC 3502).
 type appending struct {
-	name  string
+	name     string
+	box      mailbox.Mailbox
+	messages []appended
+	octets   int64
+}
+
+// appended is one message of an APPEND.
+type appended struct {
 	flags []imap.Flag
 	date  time.Time
 	utf8  bool // UTF8 (~{n}...) (RFC 6855): a closing parenthesis follows
+	blob  mailbox.Blob
 }
 
-func (p *parser) appending(lit *literal) (a appending) {
-	p.sp()
-	a.name = p.mailbox()
-	p.sp()
+// appended reads what stands before the literal of a message.
+func (p *parser) appended(lit *literal) (m appended) {
 	if p.peek() == '(' {
-		a.flags = p.flagList()
+		m.flags = p.flagList()
 		p.sp()
 	}
 	if p.peek() == '"' {
-		a.date = p.dateTime()
+		m.date = p.dateTime()
 		p.sp()
 	}
 	if c := p.peek(); c == 'U' || c == 'u' {
@@ -39,52 +53,68 @@ func (p *parser) appending(lit *literal) (a appending) {
 		}
 		p.sp()
 		p.expect('(')
-		a.utf8 = true
+		m.utf8 = true
 	}
-	if lit.binary != a.utf8 {
-		p.fail("literal8 is for UTF8 data only")
+	if m.utf8 && !lit.binary || lit.binary && !m.utf8 && !p.may("BINARY") {
+		p.fail("literal8 is not for this")
 	}
 	p.end()
-	return a
+	return m
 }
 
-// append_ takes a message. Whatever is wrong with it is told once its octets are out
-// of the way.
+// append_ takes one message or several, all or none. Whatever is wrong with one is told
+// once its octets are out of the way.
 func (c *conn) append_(l *line, p *parser) (reply, error) {
 	if l.message == nil {
 		return reply{}, syntaxError("APPEND needs a message as a literal")
 	}
-	a := p.appending(l.message)
-	box, refused, err := c.mayAppend(a, p, l.message)
-	if refused != nil || err != nil {
-		c.skipMessage(l)
-		if refused != nil {
-			return *refused, nil
+	p.sp()
+	a := appending{name: p.mailbox()}
+	for p != nil {
+		p.sp()
+		m := p.appended(l.message)
+		if refused, err := c.mayAppend(&a, p, l.message); refused != nil || err != nil {
+			c.skipMessage(l)
+			return deref(refused), err
 		}
-		return reply{}, err
+		a.octets += l.message.size
+		var err error
+		if m.blob, err = c.receive(l); err != nil {
+			c.skipTail(l)
+			return reply{}, err
+		}
+		a.messages = append(a.messages, m)
+		if p, err = c.afterMessage(l, m); err != nil {
+			return reply{}, err
+		}
 	}
-	blob, err := c.receive(l, a)
-	if err != nil {
-		return reply{}, err
-	}
-	return c.file(box, a, blob)
+	return c.file(&a)
 }
 
-// mayAppend finds what is wrong with an APPEND before its message is read.
-func (c *conn) mayAppend(a appending, p *parser, lit *literal) (m mailbox.Mailbox, refused *reply, err error) {
-	if p.err != nil {
-		return m, nil, p.err
+// mayAppend finds what is wrong with a message before it is read.
+func (c *conn) mayAppend(a *appending, p *parser, lit *literal) (refused *reply, err error) {
+	limit := c.srv.opt.MaxLiteral
+	switch {
+	case p.err != nil:
+		return nil, p.err
+	case lit.size < 0 || lit.size > limit:
+		return &reply{no, "TOOBIG", "The message is larger than this server takes"}, nil
+	case lit.size == 0: // also how a client calls it off (RFC 3502 section 6.3.11)
+		return &reply{no, "CANNOT", "The message is empty"}, nil
+	case len(a.messages) >= maxBatch:
+		return &reply{no, "LIMIT", "Too many messages in one APPEND"}, nil
+	case a.octets+lit.size > maxBatchSize*limit:
+		return &reply{no, "TOOBIG", "The messages are together larger than this server takes at once"}, nil
+	case len(a.messages) > 0:
+		return nil, c.room(a.octets + lit.size)
 	}
-	if lit.size < 0 || lit.size > c.srv.opt.MaxLiteral {
-		return m, &reply{no, "TOOBIG", "The message is larger than this server takes"}, nil
+	if a.box, err = c.lookup(a.name); err != nil {
+		if refused = tryCreate(err); refused != nil {
+			err = nil
+		}
+		return refused, err
 	}
-	if lit.size == 0 {
-		return m, &reply{no, "CANNOT", "The message is empty"}, nil
-	}
-	if m, err = c.lookup(a.name); err != nil {
-		return m, tryCreate(err), err
-	}
-	return m, nil, c.room(lit.size)
+	return nil, c.room(lit.size)
 }
 
 // tryCreate is the answer to a destination that is not there (RFC 3501 section 6.3.11).
@@ -96,11 +126,16 @@ func tryCreate(err error) *reply {
 	return nil
 }
 
-var errNUL = &mailbox.Error{Op: "append", Kind: mailbox.Invalid, Text: "The message holds a NUL octet"}
+var (
+	errNUL = &mailbox.Error{Op: "append", Kind: mailbox.Invalid, Text: "The message holds a NUL octet"}
+	// A message keeps its octets, so NUL in a literal8 is not coded away
+	// (RFC 3516 section 4.4).
+	errNUL8 = &mailbox.Error{Op: "append", Kind: mailbox.Invalid, Code: "UNKNOWN-CTE", Text: "Messages with NUL octets are not stored here"}
+)
 
-// receive reads the message and the end of the command. It returns an error, with the
-// command read to its end, when the message is not to be stored.
-func (c *conn) receive(l *line, a appending) (mailbox.Blob, error) {
+// receive reads a message. It returns an error, with the literal read to its end, when
+// it is not to be stored.
+func (c *conn) receive(l *line) (mailbox.Blob, error) {
 	lit := l.message
 	l.message = nil
 	if lit.sync {
@@ -112,36 +147,61 @@ func (c *conn) receive(l *line, a appending) (mailbox.Blob, error) {
 	if body.err == nil && body.left > 0 { // the store stopped early: its error is the answer
 		_, body.err = io.Copy(io.Discard, body)
 	}
-	if body.err != nil {
-		c.end(c.reason(body.err))
-		l.lost = false
-		return blob, &mailbox.Error{Op: "append", Kind: mailbox.Transient, Text: "The message did not arrive", Err: body.err}
-	}
-	if tailErr := c.afterMessage(l, a); tailErr != nil {
-		return blob, tailErr
-	}
-	if err == nil && body.nul {
-		err = errNUL
+	switch {
+	case body.err != nil:
+		return blob, c.cutShort(body.err)
+	case err == nil && body.nul && lit.binary:
+		return blob, errNUL8
+	case err == nil && body.nul:
+		return blob, errNUL
 	}
 	return blob, err
 }
 
-// afterMessage reads what follows the message: nothing.
-func (c *conn) afterMessage(l *line, a appending) error {
-	text, more, lost, err := c.rd.rest()
-	l.lost = lost
+// cutShort ends the connection in the middle of an APPEND.
+func (c *conn) cutShort(err error) error {
+	c.end(c.reason(err))
+	return &mailbox.Error{Op: "append", Kind: mailbox.Transient, Text: "The message did not arrive", Err: err}
+}
+
+// afterMessage reads what follows a message: the end of the command, then it returns
+// nil, or what stands before the next one, which is l.message then.
+func (c *conn) afterMessage(l *line, m appended) (next *parser, err error) {
+	text, over, err := c.rd.segment(maxLine)
 	if err != nil {
-		c.end(c.reason(err))
-		return &mailbox.Error{Op: "append", Kind: mailbox.Transient, Text: "The command did not arrive", Err: err}
+		return nil, c.cutShort(err)
 	}
-	want := ""
-	if a.utf8 {
-		want = ")"
+	if over != nil {
+		l.lost, err = c.rd.finish(over)
+		return nil, errors.Join(syntaxError("Command line too long"), err)
 	}
-	if more || string(text) != want {
-		return syntaxError("Unexpected text after the message")
+	next = &parser{b: text, utf8: c.utf8, offers: c.offers}
+	if lit := announced(text); lit != nil {
+		l.message, next.b = lit, text[:len(text)-lit.spec]
 	}
-	return nil
+	if m.utf8 {
+		next.expect(')')
+	}
+	if l.message == nil {
+		if next.err != nil || next.i < len(next.b) {
+			return nil, syntaxError("Unexpected text after the message")
+		}
+		return nil, nil
+	}
+	if next.err != nil || next.peek() != ' ' {
+		c.skipMessage(l)
+		return nil, syntaxError("Unexpected text after the message")
+	}
+	return next, nil
+}
+
+// skipTail throws away what follows a message that is not stored.
+func (c *conn) skipTail(l *line) {
+	if c.bye != "" {
+		return
+	}
+	_, _, lost, err := c.rd.rest(c.maxSkip())
+	l.lost = l.lost || lost || err != nil
 }
 
 // literalReader reads a literal, looks for NUL and remembers whether the connection
@@ -169,30 +229,46 @@ func (r *literalReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// file stores a staged message.
-func (c *conn) file(box mailbox.Mailbox, a appending, blob mailbox.Blob) (reply, error) {
-	structure, err := c.structure(blob)
-	if err != nil {
-		return reply{}, err
+// file stores the staged messages, all or none.
+func (c *conn) file(a *appending) (reply, error) {
+	ops := make([]mailbox.Op, 0, len(a.messages))
+	for _, m := range a.messages {
+		structure, err := c.structure(m.blob)
+		if err != nil {
+			return reply{}, err
+		}
+		id, err := c.srv.opt.Store.NextMessageID(c.ident.Account)
+		if err != nil {
+			return reply{}, err
+		}
+		ops = append(ops, mailbox.AddMessage{
+			ID: id, Blob: m.blob, Structure: structure, Date: m.date, Flags: m.flags, Places: []mailbox.MailboxID{a.box.ID},
+		})
 	}
-	id, err := c.srv.opt.Store.NextMessageID(c.ident.Account)
-	if err != nil {
-		return reply{}, err
-	}
-	res, err := c.commit(mailbox.AddMessage{
-		ID: id, Blob: blob, Structure: structure, Date: a.date, Flags: a.flags, Places: []mailbox.MailboxID{box.ID},
-	})
+	res, err := c.commit(ops...)
 	if err != nil {
 		if r := tryCreate(err); r != nil {
 			return *r, nil
 		}
 		return reply{}, err
 	}
-	r := done("APPEND")
-	if uids := res.UIDs[id]; len(uids) > 0 {
-		r.code = "APPENDUID " + decimal(uids[0].UIDValidity) + " " + decimal(uint32(uids[0].UID))
+	return reply{ok, c.appendUID(res, ops), "APPEND completed"}, nil
+}
+
+// appendUID is the response code that tells where the messages lie (RFC 4315); "" when
+// not all of them lie where they were put.
+func (c *conn) appendUID(res mailbox.Result, ops []mailbox.Op) string {
+	var uids []mailbox.NewUID
+	for _, op := range ops {
+		if at := res.UIDs[op.(mailbox.AddMessage).ID]; len(at) > 0 {
+			uids = append(uids, at[0])
+		}
 	}
-	return r, nil
+	if len(uids) < len(ops) || !c.offers("UIDPLUS") {
+		return ""
+	}
+	b := append(appendDecimal([]byte("APPENDUID "), uids[0].UIDValidity), ' ')
+	return string(appendRuns(b, len(uids), func(i int) uint32 { return uint32(uids[i].UID) }))
 }
 
 func (c *conn) structure(blob mailbox.Blob) (*mime.Structure, error) {

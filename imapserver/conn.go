@@ -201,7 +201,7 @@ func (c *conn) command() error {
 		return err
 	}
 	c.commands++
-	p := &parser{b: l.raw, utf8: c.utf8}
+	p := &parser{b: l.raw, utf8: c.utf8, offers: c.offers}
 	if l.message != nil {
 		p.b = l.raw[:len(l.raw)-l.message.spec]
 	}
@@ -309,9 +309,19 @@ func (c *conn) skipMessage(l *line) {
 	if l.message == nil {
 		return
 	}
-	lost, err := c.rd.refuse(l.message)
+	c.raw.waitFor(c.srv.opt.ReadTimeout, time.Time{})
+	lost, err := c.rd.drain(l.message, c.maxSkip())
 	l.message = nil
 	l.lost = l.lost || lost || err != nil
+}
+
+// maxSkip is how many octets of refused literals are read and thrown away: of a login as
+// many as a message may have, so that a program that did not ask first can go on.
+func (c *conn) maxSkip() int64 {
+	if c.state == notAuthenticated {
+		return maxDrain
+	}
+	return max(maxDrain, c.srv.opt.MaxLiteral)
 }
 
 func (c *conn) writeReply(tag string, r reply) {

@@ -62,3 +62,24 @@ func TestHideable(t *testing.T) {
 		}
 	}
 }
+
+// TestCapabilities: the list is that of capability.go, and a login is not told again how
+// to log in.
+func TestCapabilities(t *testing.T) {
+	t.Parallel()
+	w := newHouse(t, nil).dial("a")
+	before := strings.Join(w.do("CAPABILITY"), " ")
+	after := strings.Join(w.do("LOGIN me secret"), " ")
+	for _, name := range strings.Fields(always + " " + afterLogin + " APPENDLIMIT=52428800") {
+		for _, list := range []string{before, after} {
+			if n := strings.Count(" "+strings.ReplaceAll(list, "]", " ")+" ", " "+name+" "); n != 1 {
+				t.Errorf("%s comes %d times in %s", name, n, list)
+			}
+		}
+	}
+	for _, name := range []string{"STARTTLS", "AUTH="} {
+		if !strings.Contains(before, name) || strings.Contains(after, name) {
+			t.Errorf("%s: before the login %s, after it %s", name, before, after)
+		}
+	}
+}

@@ -15,7 +15,12 @@ type parser struct {
 	i    int
 	utf8 bool // ENABLE UTF8=ACCEPT: names are UTF-8
 	err  error
+	// offers reports whether a capability is known to the account; nil: all are.
+	offers func(capability string) bool
 }
+
+// may reports whether what belongs to a capability is known.
+func (p *parser) may(capability string) bool { return p.offers == nil || p.offers(capability) }
 
 // syntaxError is what a client did wrong, for a BAD.
 type syntaxError string

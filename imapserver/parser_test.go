@@ -258,7 +258,7 @@ func FuzzCommandLine(f *testing.F) {
 		func(p *parser) { p.sp(); (&listing{response: "LIST"}).arguments(p) },
 		func(p *parser) { p.sp(); p.mailbox(); p.sp(); p.statusItems() },
 		func(p *parser) { p.sp(); p.astring(); p.sp(); p.astring() },
-		func(p *parser) { p.appending(&literal{}) },
+		func(p *parser) { p.sp(); p.mailbox(); p.sp(); p.appended(&literal{}) },
 	}
 	f.Fuzz(func(t *testing.T, in []byte, utf8 bool) {
 		r := &reader{in: bufio.NewReaderSize(bytes.NewReader(in), 64), proceed: func() {}}

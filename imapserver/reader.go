@@ -139,8 +139,9 @@ func (r *reader) finishWith(tail []byte, budget int64) (lost bool, err error) {
 
 // rest reads what follows a literal that was taken by other means, to the end of the
 // command: the text of the line, and whether it went on with further literals or was
-// too long (then it has been read to its end, or lost is set).
-func (r *reader) rest() (text []byte, more, lost bool, err error) {
+// too long (then it has been read to its end, or lost is set). Literals of budget octets
+// are read.
+func (r *reader) rest(budget int64) (text []byte, more, lost bool, err error) {
 	seg, over, err := r.segment(maxLine)
 	if err != nil {
 		return nil, false, true, err
@@ -150,7 +151,7 @@ func (r *reader) rest() (text []byte, more, lost bool, err error) {
 		return nil, true, lost, err
 	}
 	if lit := announced(seg); lit != nil {
-		lost, err = r.drain(lit, maxDrain)
+		lost, err = r.drain(lit, budget)
 		return nil, true, lost, err
 	}
 	return seg, false, false, nil
