@@ -115,11 +115,11 @@ type node struct {
 	name            string
 	box             *mailbox.Mailbox // nil: no mailbox of that name
 	children        bool
-	subscribedBelow bool
+	subscribedBelow bool // below are subscribed names that the patterns do not show
 }
 
 // hierarchy returns all names, levels that are no mailbox too, in order.
-func hierarchy(boxes []mailbox.Mailbox) []*node {
+func (l *listing) hierarchy(boxes []mailbox.Mailbox) []*node {
 	byName := make(map[string]*node, len(boxes))
 	get := func(name string) *node {
 		n := byName[name]
@@ -132,6 +132,8 @@ func hierarchy(boxes []mailbox.Mailbox) []*node {
 	for i := range boxes {
 		b := &boxes[i]
 		get(b.Name).box = b
+		// What is shown itself needs no word at the levels above it (RFC 5258 section 3.5).
+		hidden := b.Subscribed && l.SelectRecursiveMatch && !l.matches(b.Name)
 		for name := b.Name; ; {
 			cut := strings.LastIndex(name, delimiter)
 			if cut <= 0 {
@@ -140,7 +142,7 @@ func hierarchy(boxes []mailbox.Mailbox) []*node {
 			name = name[:cut]
 			parent := get(name)
 			parent.children = true
-			parent.subscribedBelow = parent.subscribedBelow || b.Subscribed
+			parent.subscribedBelow = parent.subscribedBelow || hidden
 		}
 	}
 	nodes := make([]*node, 0, len(byName))
@@ -169,7 +171,7 @@ func (c *conn) writeListing(l *listing) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range hierarchy(boxes) {
+	for _, n := range l.hierarchy(boxes) {
 		attrs, show := l.attributes(n)
 		if !show || !l.matches(n.name) {
 			continue

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/emersion/go-imap/v2"
+
+	"pizza/mailbox"
 )
 
 // parser reads the tokens of one command (RFC 3501 section 9). Its first error
@@ -282,8 +284,21 @@ func (p *parser) mailboxName(s string) string {
 		return ""
 	}
 	name, err := decodeName(s, p.utf8)
-	if err != nil {
-		p.fail("Bad mailbox name: %v", err)
+	if err != nil { // the command is well-formed, the name none that a mailbox can have: NO, not BAD
+		p.err = &mailbox.Error{Op: "name", Kind: mailbox.Invalid, Text: "Bad mailbox name: " + err.Error()}
+	}
+	return name
+}
+
+// noName is what no mailbox is called: what a pattern that cannot match becomes.
+const noName = "\x00"
+
+// patternName is mailboxName for a pattern: one that is not encoded as a name must be
+// matches nothing.
+func (p *parser) patternName(s string) string {
+	name, err := decodeName(s, p.utf8)
+	if err != nil && p.err == nil {
+		return noName
 	}
 	return name
 }
@@ -291,7 +306,7 @@ func (p *parser) mailboxName(s string) string {
 // pattern reads a list-mailbox: a name in which * and % stand for more.
 func (p *parser) pattern() string {
 	if p.isString() {
-		return p.mailboxName(p.string_())
+		return p.patternName(p.string_())
 	}
 	s := p.take(func(c byte) bool {
 		return isAtomChar(c) || c == ']' || c == '*' || c == '%' || p.utf8 && c >= 0x80
@@ -299,7 +314,7 @@ func (p *parser) pattern() string {
 	if s == "" {
 		p.fail("Expected a mailbox pattern")
 	}
-	return p.mailboxName(s)
+	return p.patternName(s)
 }
 
 var systemFlags = map[string]imap.Flag{

@@ -118,18 +118,26 @@ func (s *scanner) describeTop(m *messageFields, from, replyTo, to, cc []addressI
 		st.References = st.References[n-maxReferences:]
 	}
 	st.Subject = DecodeHeader(value(m.subject))
-	st.From, st.ReplyTo, st.To, st.Cc = addresses(from), addresses(replyTo), addresses(to), addresses(cc)
+	st.From, st.ReplyTo, st.To, st.Cc = addresses(from), addresses(replyTo), recipients(to), recipients(cc)
 	st.Date = parseDate(value(m.date))
 }
 
 func addresses(items []addressItem) []Address {
 	items = slices.DeleteFunc(slices.Clone(items), func(it addressItem) bool { return it.kind != mailboxItem })
-	if len(items) == 0 {
-		return nil
-	}
-	out := make([]Address, len(items))
-	for i, it := range items {
-		out[i] = it.address()
+	return recipients(items)
+}
+
+// recipients are the addresses and the groups, as ENVELOPE has them: a group is the
+// Local of an address without Host (RFC 9051 section 7.5.2).
+func recipients(items []addressItem) []Address {
+	var out []Address
+	for _, it := range items {
+		switch it.kind {
+		case mailboxItem:
+			out = append(out, it.address())
+		case groupStart:
+			out = append(out, Address{Local: DecodeHeader(it.name)})
+		}
 	}
 	return out
 }

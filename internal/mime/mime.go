@@ -57,8 +57,8 @@ type Structure struct {
 	References []string // without angle brackets, oldest first
 	Subject    string   // decoded, unfolded, valid UTF-8
 	From       []Address
-	To         []Address
-	Cc         []Address
+	To         []Address // and the names of groups, as addresses without Host
+	Cc         []Address // the same
 	ReplyTo    []Address
 	Date       time.Time // zero if missing or unparsable
 	Lines      int64     // lines of the whole message

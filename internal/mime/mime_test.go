@@ -148,7 +148,7 @@ func TestTopLevel(t *testing.T) {
 		"Reply-To: <r@s>\r\nDate: Thu, 1 Jan 2026 10:00:00 +0200 (EET)\r\n\r\n")
 	want := Structure{
 		MessageID: "a@b", InReplyTo: []string{"c@d"}, References: []string{"1@x", "2@x", "3@x"}, Subject: "café time",
-		From: []Address{{"Ann", "ann", "Example.ORG"}}, To: []Address{{"", "b", "c"}, {"", "d", "e"}, {"", "f", ""}},
+		From: []Address{{"Ann", "ann", "Example.ORG"}}, To: []Address{{"", "team", ""}, {"", "b", "c"}, {"", "d", "e"}, {"", "f", ""}},
 		Cc: []Address{{"", "g", "h"}, {"", "i", "j"}}, ReplyTo: []Address{{"", "r", "s"}},
 	}
 	got := *s
