@@ -59,6 +59,9 @@ func BenchmarkSession(b *testing.B) {
 		{"SEARCH subject", "SEARCH SUBJECT \"hello 77\""},
 		{"SEARCH text", "SEARCH TEXT \"no such text\""},
 		{"SEARCH unseen", "SEARCH UNSEEN"},
+		{"SORT subject", "SORT (SUBJECT) UTF-8 ALL"},
+		{"SORT date", "SORT (REVERSE DATE) UTF-8 ALL"},
+		{"THREAD references", "THREAD REFERENCES UTF-8 ALL"},
 		{"STORE all", "STORE 1:* +FLAGS.SILENT (\\Seen)"},
 	} {
 		b.Run(bm.name, func(b *testing.B) {

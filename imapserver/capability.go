@@ -10,13 +10,15 @@ import (
 const always = "IMAP4rev1 LITERAL+ SASL-IR ID ENABLE"
 
 // afterLogin is what a logged-in connection offers besides.
-const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES WITHIN SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE UTF8=ACCEPT MULTIAPPEND"
+const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES WITHIN SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE UTF8=ACCEPT MULTIAPPEND " +
+	"SORT SORT=DISPLAY ESORT THREAD=ORDEREDSUBJECT THREAD=REFERENCES"
 
 // needs says which capability a command belongs to: when that is hidden from an account,
 // the command is unknown to it.
 var needs = map[string]string{
 	"ID": "ID", "ENABLE": "ENABLE", "NAMESPACE": "NAMESPACE", "IDLE": "IDLE", "UNSELECT": "UNSELECT",
 	"MOVE": "MOVE", "UID MOVE": "MOVE", "UID EXPUNGE": "UIDPLUS",
+	"SORT": "SORT", "UID SORT": "SORT",
 }
 
 // enables are what ENABLE can switch on (RFC 5161).

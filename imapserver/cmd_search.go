@@ -13,43 +13,49 @@ import (
 // search answers SEARCH and UID SEARCH.
 func (c *conn) search(p *parser, num numbering) (reply, error) {
 	s := p.searching()
-	if p.err == nil && s.charset != "" {
-		if s.ReturnSave {
-			c.sel.saved = nil
-		}
-		return reply{no, "BADCHARSET (UTF-8 US-ASCII)", "Unknown charset"}, nil
-	}
-	if err := p.end(); err != nil {
-		return reply{}, err
-	}
-	hits, err := c.find(&s.key)
-	if s.ReturnSave {
-		c.sel.saved = nil
-	}
-	if err != nil {
-		return reply{}, err
+	hits, refused, err := c.found(p, s)
+	if refused != nil || err != nil {
+		return refused.orNone(), err
 	}
 	if s.ReturnSave {
 		c.sel.saved = s.toSave(hits)
 	}
-	number := func(h hit) uint32 {
-		if num == uidNumbers {
-			return uint32(h.uid)
-		}
-		return h.seq
-	}
 	switch {
 	case s.onlySaves(): // RFC 5182 section 2.1
 	case s.extended:
-		c.writeESearch(s, hits, num, number)
+		c.writeESearch(s, hits, num)
 	default:
-		c.out.str("* SEARCH")
-		for _, h := range hits {
-			c.out.str(" ").num(uint64(number(h)))
-		}
-		c.out.crlf()
+		c.writeNumbers("SEARCH", hits, num)
 	}
 	return done("SEARCH"), nil
+}
+
+// found returns what a command that has been read finds; refused, when its charset is
+// not known. "$" is empty after a search that failed (RFC 5182 section 2.1).
+func (c *conn) found(p *parser, s *searching) (hits []hit, refused *reply, err error) {
+	if p.err == nil && s.charset != "" {
+		if s.ReturnSave {
+			c.sel.saved = nil
+		}
+		return nil, &reply{no, "BADCHARSET (UTF-8 US-ASCII)", "Unknown charset"}, nil
+	}
+	if err := p.end(); err != nil {
+		return nil, nil, err
+	}
+	hits, err = c.find(&s.key)
+	if s.ReturnSave {
+		c.sel.saved = nil
+	}
+	return hits, nil, err
+}
+
+// writeNumbers writes the answer to a search without RETURN.
+func (c *conn) writeNumbers(name string, hits []hit, num numbering) {
+	c.out.str("* ").str(name)
+	for _, h := range hits {
+		c.out.str(" ").num(uint64(h.number(num)))
+	}
+	c.out.crlf()
 }
 
 func (s *searching) onlySaves() bool {
@@ -59,6 +65,13 @@ func (s *searching) onlySaves() bool {
 type hit struct {
 	seq uint32
 	uid imap.UID
+}
+
+func (h hit) number(num numbering) uint32 {
+	if num == uidNumbers {
+		return uint32(h.uid)
+	}
+	return h.seq
 }
 
 // toSave picks what "$" holds afterwards: everything, unless only the ends were asked
@@ -85,7 +98,8 @@ func (s *searching) toSave(hits []hit) (set imap.UIDSet) {
 	return set
 }
 
-func (c *conn) writeESearch(s *searching, hits []hit, num numbering, number func(hit) uint32) {
+func (c *conn) writeESearch(s *searching, hits []hit, num numbering) {
+	number := func(h hit) uint32 { return h.number(num) }
 	w := c.out
 	w.str("* ESEARCH (TAG ").quoted(c.tag, false).str(")")
 	if num == uidNumbers {

@@ -66,30 +66,43 @@ func (p *parser) searching() *searching {
 	s := &searching{}
 	p.sp()
 	if p.keyword("RETURN") {
-		s.extended = true
-		p.sp()
-		p.list(func() { s.option(p) })
-		p.sp()
-		if !s.ReturnMin && !s.ReturnMax && !s.ReturnAll && !s.ReturnCount && !s.ReturnSave {
-			s.ReturnAll = true
-		}
+		p.returning(s)
 	}
 	if p.keyword("CHARSET") {
 		p.sp()
-		name := strings.ToUpper(p.astring())
-		if name != "UTF-8" && name != "US-ASCII" {
-			s.charset = name
-		}
+		s.setCharset(p.astring())
 		if p.utf8 { // RFC 6855 section 3
 			p.fail("No CHARSET after ENABLE UTF8=ACCEPT")
 		}
 		p.sp()
 	}
-	if s.charset != "" { // the strings are not ours to read
-		return s
-	}
-	s.key = searchKey{op: opAnd, kids: p.searchKeys(0)}
+	p.keys(s)
 	return s
+}
+
+// returning reads the result options behind RETURN (RFC 4731).
+func (p *parser) returning(s *searching) {
+	s.extended = true
+	p.sp()
+	p.list(func() { s.option(p) })
+	p.sp()
+	if !s.ReturnMin && !s.ReturnMax && !s.ReturnAll && !s.ReturnCount && !s.ReturnSave {
+		s.ReturnAll = true
+	}
+}
+
+func (s *searching) setCharset(name string) {
+	name = strings.ToUpper(name)
+	if name != "UTF-8" && name != "US-ASCII" {
+		s.charset = name
+	}
+}
+
+// keys reads the search keys, unless their strings are in a charset that we cannot read.
+func (p *parser) keys(s *searching) {
+	if s.charset == "" {
+		s.key = searchKey{op: opAnd, kids: p.searchKeys(0)}
+	}
 }
 
 // keyword accepts a word that may be left out.

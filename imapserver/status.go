@@ -24,6 +24,14 @@ const (
 	none kind = ""
 )
 
+// orNone is the reply, if there is one.
+func (r *reply) orNone() reply {
+	if r == nil {
+		return reply{}
+	}
+	return *r
+}
+
 func done(command string) reply { return reply{kind: ok, text: command + " completed"} }
 
 // expungeIssued ends a command by number that named a message which is gone (RFC 2180).
