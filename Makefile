@@ -55,6 +55,7 @@ check: lint test e2e ## what CI runs
 fuzz: ## each fuzz target for 20 seconds
 	./internal/testkit/fuzz.sh 20s
 
-soak: build ## SOAK=1h of fuzzing per target and a thousand kills
+soak: build ## SOAK=1h of fuzzing per target, random sessions against a model, a thousand kills
 	./internal/testkit/fuzz.sh $(SOAK)
+	PIZZA_MODEL_TIME=$(SOAK) go test -count=1 -timeout 0 -run '^TestModel$$' ./imapserver
 	go test -tags soak -count=1 -timeout 6h -v ./internal/e2e/...

@@ -61,6 +61,13 @@ func (w *wire) response() (string, error) {
 	}
 }
 
+// send sends a line.
+func (w *wire) send(line string) {
+	if _, err := io.WriteString(w.c, line+"\r\n"); err != nil {
+		w.errs = append(w.errs, err.Error())
+	}
+}
+
 // do sends a command, follows what the server tells and returns the responses.
 func (w *wire) do(format string, args ...any) []string {
 	w.n++
