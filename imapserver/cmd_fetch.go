@@ -22,6 +22,8 @@ const (
 	fetchBody          // BODY without brackets
 	fetchBodyStructure // with extension data
 	fetchSection       // BODY[...] and RFC822...
+	fetchBinary        // BINARY[...] (RFC 3516)
+	fetchBinarySize
 )
 
 // fetchItem is one item of a FETCH, in the order in which it was asked for.
@@ -101,6 +103,10 @@ func (f *fetching) item(p *parser) {
 		f.add(p.section(name == "BODY.PEEK"))
 		return
 	}
+	if _, found := binaryItems[name]; found && p.peek() == '[' && p.may("BINARY") {
+		f.add(p.binary(name))
+		return
+	}
 	kind, found := fetchPlain[name]
 	if !found {
 		p.fail("Unknown FETCH item")
@@ -112,7 +118,7 @@ func (f *fetching) item(p *parser) {
 func (f *fetching) add(it fetchItem) {
 	for _, have := range f.items {
 		if have.label == it.label && have.kind == it.kind {
-			f.marks = f.marks || it.kind == fetchSection && !it.section.Peek
+			f.marks = f.marks || (it.kind == fetchSection || it.kind == fetchBinary) && !it.section.Peek
 			return
 		}
 	}
@@ -123,7 +129,7 @@ func (f *fetching) add(it fetchItem) {
 	case fetchEnvelope, fetchBody, fetchBodyStructure:
 		f.rendered = true
 		f.want |= mailbox.WantStructure
-	case fetchSection:
+	case fetchSection, fetchBinary, fetchBinarySize:
 		f.needs(&it.section)
 	}
 }
@@ -256,6 +262,9 @@ func (c *conn) fetch(p *parser, num numbering) (reply, error) {
 	if err := run.write(spans); err != nil {
 		return reply{}, err
 	}
+	if run.undecoded {
+		return reply{no, "UNKNOWN-CTE", "The transfer encoding of a part is not known"}, nil
+	}
 	if run.missing > 0 && num == seqNumbers {
 		return expungeIssued(), nil
 	}
@@ -265,11 +274,12 @@ func (c *conn) fetch(p *parser, num numbering) (reply, error) {
 // fetchRun is the work of one FETCH.
 type fetchRun struct {
 	*fetching
-	c       *conn
-	marked  map[imap.UID]bool // got \Seen from us: FLAGS comes with the answer
-	missing int               // messages that are gone
-	ids     []mailbox.MessageID
-	fields  []byte // header fields on their way out
+	c         *conn
+	marked    map[imap.UID]bool // got \Seen from us: FLAGS comes with the answer
+	missing   int               // messages that are gone
+	undecoded bool              // BINARY of a part whose transfer encoding is not known
+	ids       []mailbox.MessageID
+	fields    []byte // header fields on their way out
 }
 
 // mark sets \Seen on what is about to be read, before it is sent.
@@ -425,5 +435,7 @@ func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, ct *content, sh *shown) 
 		w.bytes(ct.bodyStructure)
 	case fetchSection:
 		r.writeSection(&it.section, ct)
+	case fetchBinary, fetchBinarySize:
+		r.writeBinary(it, ct)
 	}
 }

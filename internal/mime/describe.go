@@ -192,6 +192,21 @@ func transferEncoding(raw *string) (encoding string, wire []byte) {
 	return "7bit", []byte(`"7BIT"`)
 }
 
+// KnownEncoding reports whether the Content-Transfer-Encoding in a part's raw header is
+// one whose content we know: DecodedBody leaves the octets of another one as they are.
+// None, and one that is no token at all, count as 7bit.
+func KnownEncoding(rawHeader []byte) bool {
+	var value *string
+	eachField(rawHeader, func(name, v, _ []byte) {
+		if value == nil && strings.EqualFold(string(name), "Content-Transfer-Encoding") {
+			s := string(v)
+			value = &s
+		}
+	})
+	encoding, wire := transferEncoding(value)
+	return string(wire) == string(quoteUpper(encoding))
+}
+
 // messageID takes the angle brackets and what is outside of them away.
 func messageID(v string) string {
 	if ids := messageIDs(v); len(ids) > 0 {
