@@ -23,7 +23,7 @@ type account struct {
 	store *Store
 	id    mailbox.AccountID
 	log   *slog.Logger
-	db    *bolt.DB
+	db    *dbFile
 	epoch uint64
 	stage *stage
 	flags *flagTable
@@ -38,7 +38,10 @@ type account struct {
 	// commitMu is held by the writer from the begin of a group until it is
 	// published, and by whoever loads a snapshot, so that a load and the published
 	// state cannot miss each other.
-	commitMu sync.Mutex
+	commitMu   sync.Mutex
+	compacting *compaction // under way; guarded by commitMu, as what follows
+	garbage    int64       // octets of values replaced or deleted since the file was looked at
+	lastCommit time.Time
 
 	mu        sync.RWMutex // guards what follows
 	boxes     map[mailbox.MailboxID]*box
@@ -60,13 +63,16 @@ func openAccount(s *Store, id mailbox.AccountID) (*account, error) {
 			return nil, err
 		}
 	}
-	db, err := openBolt(filepath.Join(dir, "mail.db"))
+	if err := removeStale(filepath.Join(dir, "mail.db.new")); err != nil {
+		return nil, err
+	}
+	db, err := openFileDB(filepath.Join(dir, "mail.db"))
 	if err != nil {
 		return nil, err
 	}
 	a := &account{store: s, id: id, log: s.log.With(slog.String("account", string(id))), db: db,
 		queue: make(chan *request, maxGroup), closing: make(chan struct{}), stopped: make(chan struct{}),
-		stage: &stage{dir: blobs, now: s.now, held: map[sum]*staged{}}, claims: map[dueKey]time.Time{}}
+		stage: &stage{dir: blobs, now: s.now, held: map[sum]*staged{}}, claims: map[dueKey]time.Time{}, garbage: compactMin}
 	if err := a.start(dir); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

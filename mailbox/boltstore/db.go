@@ -86,7 +86,7 @@ func openBolt(path string) (*bolt.DB, error) {
 	opts.Timeout = lockTimeout
 	opts.NoFreelistSync = true
 	opts.FreelistType = bolt.FreelistMapType
-	opts.NoStatistics = true
+	opts.NoStatistics = false // compaction asks for the free pages
 	if err := inspect(path, opts); err != nil {
 		return nil, err
 	}

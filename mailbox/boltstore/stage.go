@@ -272,7 +272,7 @@ func (s *stage) expire(stored func(sum) bool) {
 
 // sweep removes temporary files and files that the database does not name. It
 // runs before anybody else uses the directory.
-func (s *stage) sweep(db *bolt.DB) (removed int, err error) {
+func (s *stage) sweep(db *dbFile) (removed int, err error) {
 	return removed, db.View(func(tx *bolt.Tx) error {
 		bs, err := bucketsOf(tx)
 		if err != nil {

@@ -49,6 +49,7 @@ type Store struct {
 	logins  *Accounts
 	commits atomic.Uint64 // groups synced
 	disk    *disk
+	janitor background
 
 	readings sync.Pool // of *reading
 
@@ -82,7 +83,11 @@ func Open(root string, opts Options) (*Store, error) {
 			return nil, wrap("open", err)
 		}
 	}
-	return s, s.lock()
+	if err := s.lock(); err != nil {
+		return s, err
+	}
+	s.janitor.start(s.keepSmall)
+	return s, nil
 }
 
 // lock opens accounts.db, whose lock stands for the root: the system drops it with
@@ -136,6 +141,7 @@ func (s *Store) Close() error {
 	if again {
 		return nil
 	}
+	s.janitor.end()
 	var errs []error
 	for _, a := range accounts {
 		errs = append(errs, a.close())

@@ -194,6 +194,7 @@ func (t *txn) handOver() {
 	}
 	g.cnt = t.cnt
 	g.changed = g.changed || len(t.notes) > 0
+	g.noteChanges(t.notes)
 	g.listed = g.listed || t.listed
 	g.freed = append(g.freed, t.freed...)
 	g.done = append(g.done, t.done...)

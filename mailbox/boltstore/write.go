@@ -156,6 +156,7 @@ func (a *account) transact(reqs []*request) (freed []sum) {
 		a.spoil(reqs, err)
 		return nil
 	case g.changed:
+		a.lastCommit = time.Now()
 		a.publish(g)
 	}
 	return g.freed
