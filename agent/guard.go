@@ -317,7 +317,7 @@ func (r *review) flags(op mailbox.StoreFlags) error {
 		if it.Tag == "" && r.box() != Running {
 			continue
 		}
-		if op.UnchangedSince != 0 && r.changedSince(it, op.UnchangedSince) {
+		if op.UnchangedSince != nil && r.changedSince(it, *op.UnchangedSince) {
 			continue
 		}
 		if err := r.flag(it, deletes && !it.Deleted, undeletes && it.Deleted); err != nil {

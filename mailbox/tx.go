@@ -72,12 +72,14 @@ type SetTag struct {
 // that are not there are passed over. \Deleted goes to the entry, the rest to the
 // message (and shows in all its entries).
 type StoreFlags struct {
-	Mailbox        MailboxID
-	UIDs           imap.UIDSet
-	Op             imap.StoreFlagsOp
-	Flags          []imap.Flag
-	Gone           imap.UIDSet // see MoveEntries
-	UnchangedSince ModSeq      // 0: unconditional; else entries changed since go to Result.Modified
+	Mailbox MailboxID
+	UIDs    imap.UIDSet
+	Op      imap.StoreFlagsOp
+	Flags   []imap.Flag
+	Gone    imap.UIDSet // see MoveEntries
+	// UnchangedSince, unless nil, leaves alone the entries that changed after it; they go
+	// to Result.Modified. Zero leaves every entry alone (RFC 7162 section 3.1.3).
+	UnchangedSince *ModSeq
 }
 
 // MarkMessage adds and removes flags of a message, wherever it lies. No-op when

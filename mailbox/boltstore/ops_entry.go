@@ -108,7 +108,7 @@ func (t *txn) storeFlags(op mailbox.StoreFlags, sel []row) error {
 	sets := map[mailbox.FlagSet]mailbox.FlagSet{} // most entries have few different sets
 	t.notes, t.deltas = slices.Grow(t.notes, len(sel)), slices.Grow(t.deltas, len(sel))
 	for _, e := range sel {
-		if op.UnchangedSince != 0 && e.ModSeq > op.UnchangedSince {
+		if op.UnchangedSince != nil && e.ModSeq > *op.UnchangedSince {
 			t.res.Modified.AddNum(e.UID)
 			continue
 		}

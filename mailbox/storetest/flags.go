@@ -74,10 +74,13 @@ func testUnchangedSince(f *fixture) {
 	since := f.snap(inbox).Mailbox.HighestModSeq
 	f.commit(store(inbox, "2", imap.StoreFlagsAdd, imap.FlagFlagged))
 	op := store(inbox, "1:3", imap.StoreFlagsAdd, imap.FlagSeen)
-	op.UnchangedSince = since
+	op.UnchangedSince = &since
 	res := f.commit(op)
 	f.same("modified", res.Modified.String(), "2")
 	f.same("flags", f.flags(inbox, 1)+"|"+f.flags(inbox, 2)+"|"+f.flags(inbox, 3), `\Seen|\Flagged|\Seen`)
+	op.Flags, op.UnchangedSince = []imap.Flag{imap.FlagDraft}, new(mailbox.ModSeq)
+	f.same("zero is before everything", f.commit(op).Modified.String(), "1:3")
+	f.same("flags", f.flags(inbox, 1), `\Seen`)
 }
 
 func testMarkMessage(f *fixture) {
