@@ -12,6 +12,7 @@ const always = "IMAP4rev1 LITERAL+ SASL-IR ID ENABLE"
 // afterLogin is what a logged-in connection offers besides.
 const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES WITHIN SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE UTF8=ACCEPT " +
 	"MULTIAPPEND BINARY " +
+	"CONDSTORE QRESYNC " +
 	"SORT SORT=DISPLAY ESORT THREAD=ORDEREDSUBJECT THREAD=REFERENCES"
 
 // needs says which capability a command belongs to: when that is hidden from an account,
@@ -25,6 +26,8 @@ var needs = map[string]string{
 // enables are what ENABLE can switch on (RFC 5161).
 var enables = map[string]func(*conn){
 	"UTF8=ACCEPT": func(c *conn) { c.utf8 = true },
+	"CONDSTORE":   func(*conn) {}, // see enable
+	"QRESYNC":     func(c *conn) { c.qresync = true },
 }
 
 // Hideable are the capabilities that can be hidden from an account: all that a login is

@@ -99,6 +99,9 @@ func (c *conn) enable(p *parser) (reply, error) {
 		}
 	}
 	c.out.crlf()
+	if c.qresync || slices.Contains(caps, "CONDSTORE") && c.offers("CONDSTORE") {
+		c.aware()
+	}
 	return done("ENABLE"), nil
 }
 

@@ -24,6 +24,7 @@ const (
 	fetchSection       // BODY[...] and RFC822...
 	fetchBinary        // BINARY[...] (RFC 3516)
 	fetchBinarySize
+	fetchModSeq // RFC 7162
 )
 
 // fetchItem is one item of a FETCH, in the order in which it was asked for.
@@ -41,6 +42,8 @@ type fetching struct {
 	rendered bool         // ENVELOPE, BODY or BODYSTRUCTURE is among them
 	parts    bool         // the decoded structure is needed
 	marks    bool         // it sets \Seen
+
+	fetchModifiers
 }
 
 var fetchMacros = map[string][]string{
@@ -50,7 +53,7 @@ var fetchMacros = map[string][]string{
 }
 
 var fetchPlain = map[string]fetchKind{
-	"FLAGS": fetchFlags, "UID": fetchUID, "INTERNALDATE": fetchDate, "RFC822.SIZE": fetchSize,
+	"FLAGS": fetchFlags, "UID": fetchUID, "MODSEQ": fetchModSeq, "INTERNALDATE": fetchDate, "RFC822.SIZE": fetchSize,
 	"ENVELOPE": fetchEnvelope, "BODY": fetchBody, "BODYSTRUCTURE": fetchBodyStructure,
 }
 
@@ -86,6 +89,7 @@ func (p *parser) fetching(num numbering) *fetching {
 			f.item(p)
 		}
 	}
+	p.fetchModifiers(f, num)
 	if len(f.items) > maxItems {
 		p.fail("Too many FETCH items")
 	}
@@ -246,12 +250,21 @@ func (c *conn) fetch(p *parser, num numbering) (reply, error) {
 	set := p.numSet()
 	p.sp()
 	f := p.fetching(num)
+	if f.vanished && !c.qresync {
+		p.fail("QRESYNC was not enabled")
+	}
 	if err := p.end(); err != nil {
 		return reply{}, err
+	}
+	if f.asksFor(fetchModSeq) {
+		c.aware()
 	}
 	spans, err := c.targets(set, num)
 	if err != nil {
 		return reply{}, err
+	}
+	if f.vanished {
+		c.writeVanishedSince(set, f.since)
 	}
 	run := &fetchRun{fetching: f, c: c}
 	if f.marks && !c.sel.readOnly {
@@ -287,7 +300,7 @@ func (r *fetchRun) mark(spans []span) error {
 	var uids imap.UIDSet
 	r.marked = map[imap.UID]bool{}
 	r.c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
-		if !r.c.show(e.Flags).seen {
+		if r.concerns(e) && !r.c.show(e.Flags).seen {
 			uids = append(uids, imap.UIDRange{Start: e.UID, Stop: e.UID})
 			r.marked[e.UID] = true
 		}
@@ -329,6 +342,9 @@ func (r *fetchRun) write(spans []span) error {
 		return err == nil
 	}
 	r.missing += r.c.sel.each(spans, func(seq uint32, e mailbox.Entry) bool {
+		if !r.concerns(e) {
+			return true
+		}
 		if r.want == 0 {
 			r.response(numbered{seq, e}, nil)
 			return r.c.out.err == nil
@@ -410,6 +426,9 @@ func (r *fetchRun) response(n numbered, ct *content) {
 		w.str(" ")
 		r.c.writeFlagsItem(n.Entry, sh)
 	}
+	if r.marked[n.UID] && r.c.condstore { // this part nobody asked for (RFC 7162 section 3.2.4)
+		r.identify(n.Entry)
+	}
 	w.str(")").crlf()
 }
 
@@ -417,6 +436,10 @@ func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, ct *content, sh *shown) 
 	w := r.c.out
 	if it.kind == fetchFlags {
 		r.c.writeFlagsItem(e, sh)
+		return
+	}
+	if it.kind == fetchModSeq {
+		r.c.writeModSeqItem(e.ModSeq)
 		return
 	}
 	w.str(it.label).str(" ")

@@ -43,6 +43,7 @@ func (c *conn) list(p *parser) (reply, error) {
 	if err := p.end(); err != nil {
 		return reply{}, err
 	}
+	c.awareOf(l.status)
 	return done("LIST"), c.writeListing(&l)
 }
 

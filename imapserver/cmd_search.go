@@ -25,7 +25,7 @@ func (c *conn) search(p *parser, num numbering) (reply, error) {
 	case s.extended:
 		c.writeESearch(s, hits, num)
 	default:
-		c.writeNumbers("SEARCH", hits, num)
+		c.writeNumbers("SEARCH", s, hits, num)
 	}
 	return done("SEARCH"), nil
 }
@@ -42,6 +42,9 @@ func (c *conn) found(p *parser, s *searching) (hits []hit, refused *reply, err e
 	if err := p.end(); err != nil {
 		return nil, nil, err
 	}
+	if s.modSeqs {
+		c.aware()
+	}
 	hits, err = c.find(&s.key)
 	if s.ReturnSave {
 		c.sel.saved = nil
@@ -50,10 +53,13 @@ func (c *conn) found(p *parser, s *searching) (hits []hit, refused *reply, err e
 }
 
 // writeNumbers writes the answer to a search without RETURN.
-func (c *conn) writeNumbers(name string, hits []hit, num numbering) {
+func (c *conn) writeNumbers(name string, s *searching, hits []hit, num numbering) {
 	c.out.str("* ").str(name)
 	for _, h := range hits {
 		c.out.str(" ").num(uint64(h.number(num)))
+	}
+	if s.modSeqs && len(hits) > 0 { // RFC 7162 section 3.1.6
+		c.out.str(" (MODSEQ ").num(uint64(highest(hits))).str(")")
 	}
 	c.out.crlf()
 }
@@ -63,8 +69,9 @@ func (s *searching) onlySaves() bool {
 }
 
 type hit struct {
-	seq uint32
-	uid imap.UID
+	seq    uint32
+	uid    imap.UID
+	modSeq mailbox.ModSeq
 }
 
 func (h hit) number(num numbering) uint32 {
@@ -77,17 +84,7 @@ func (h hit) number(num numbering) uint32 {
 // toSave picks what "$" holds afterwards: everything, unless only the ends were asked
 // for (RFC 5182 section 2.4). Neighbours make one range: nothing can come between them.
 func (s *searching) toSave(hits []hit) (set imap.UIDSet) {
-	if len(hits) > 0 && (s.ReturnMin || s.ReturnMax) && !s.ReturnAll && !s.ReturnCount {
-		first, last := hits[0], hits[len(hits)-1]
-		switch {
-		case !s.ReturnMax:
-			hits = []hit{first}
-		case !s.ReturnMin:
-			hits = []hit{last}
-		default:
-			hits = []hit{first, last}
-		}
-	}
+	hits = s.returned(hits)
 	for i, h := range hits {
 		if i > 0 && hits[i-1].seq+1 == h.seq {
 			set[len(set)-1].Stop = h.uid
@@ -96,6 +93,30 @@ func (s *searching) toSave(hits []hit) (set imap.UIDSet) {
 		set = append(set, imap.UIDRange{Start: h.uid, Stop: h.uid})
 	}
 	return set
+}
+
+// returned picks of the hits those that the answer speaks of: the ends, when only these
+// were asked for (RFC 5182 section 2.4, RFC 4731 section 3.2).
+func (s *searching) returned(hits []hit) []hit {
+	if len(hits) == 0 || !s.ReturnMin && !s.ReturnMax || s.ReturnAll || s.ReturnCount {
+		return hits
+	}
+	first, last := hits[0], hits[len(hits)-1]
+	switch {
+	case !s.ReturnMax:
+		return []hit{first}
+	case !s.ReturnMin:
+		return []hit{last}
+	}
+	return []hit{first, last}
+}
+
+// highest returns the highest mod-sequence of hits.
+func highest(hits []hit) (m mailbox.ModSeq) {
+	for _, h := range hits {
+		m = max(m, h.modSeq)
+	}
+	return m
 }
 
 func (c *conn) writeESearch(s *searching, hits []hit, num numbering) {
@@ -119,6 +140,9 @@ func (c *conn) writeESearch(s *searching, hits []hit, num numbering) {
 	if s.ReturnCount {
 		w.str(" COUNT ").num(uint64(len(hits)))
 	}
+	if s.modSeqs && len(hits) > 0 {
+		w.str(" MODSEQ ").num(uint64(highest(s.returned(hits))))
+	}
 	w.crlf()
 }
 
@@ -139,7 +163,7 @@ func (c *conn) find(k *searchKey) ([]hit, error) {
 		d := candidate{seq: seq, e: e}
 		switch m.eval(k, &d) {
 		case match:
-			hits = append(hits, hit{seq, e.UID})
+			hits = append(hits, hit{seq, e.UID, e.ModSeq})
 		case unknown:
 			open = append(open, &d)
 			return len(open) < batchSize || decide()
@@ -242,7 +266,7 @@ func (c *conn) readStage(m *matcher, k *searchKey, open []*candidate, want mailb
 		v, err := m.judge(k, d, it, want)
 		switch v {
 		case match:
-			hits = append(hits, hit{d.seq, d.e.UID})
+			hits = append(hits, hit{d.seq, d.e.UID, d.e.ModSeq})
 		case unknown:
 			rest = append(rest, d)
 		}

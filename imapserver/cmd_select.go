@@ -43,12 +43,19 @@ func (c *conn) examine(p *parser) (reply, error) { return c.open(p, "EXAMINE", t
 func (c *conn) open(p *parser, command string, readOnly bool) (reply, error) {
 	p.sp()
 	name := p.mailbox()
+	opt := p.selectOptions()
 	if err := p.end(); err != nil {
 		return reply{}, err
+	}
+	if opt.resync != nil && !c.qresync {
+		return reply{}, syntaxError("QRESYNC was not enabled")
 	}
 	if c.sel != nil {
 		c.leave()
 		c.out.str("* OK [CLOSED] The former mailbox is closed").crlf()
+	}
+	if opt.condstore {
+		c.aware()
 	}
 	m, err := c.lookup(name)
 	if err != nil {
@@ -58,10 +65,14 @@ func (c *conn) open(p *parser, command string, readOnly bool) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	c.sel = &selected{view: view{snap: snap}, id: m.ID, readOnly: readOnly, rendered: map[mailbox.FlagSet]*shown{}}
+	c.sel = &selected{view: view{snap: snap, settled: snap.Mailbox.HighestModSeq}, id: m.ID, readOnly: readOnly, rendered: map[mailbox.FlagSet]*shown{}}
 	c.state = selectedState
 	c.sel.claim(c.srv.recent.above(c.ident.Account, snap, !readOnly))
+	c.sel.told = c.sel.settled
 	c.writeSelect()
+	if opt.resync != nil {
+		c.resync(opt.resync)
+	}
 	if readOnly {
 		return reply{ok, "READ-ONLY", command + " completed"}, nil
 	}
@@ -85,7 +96,7 @@ func (c *conn) writeSelect() {
 	}
 	c.out.str("* OK [UIDVALIDITY ").num(uint64(s.snap.Mailbox.UIDValidity)).str("] UIDs valid").crlf()
 	c.out.str("* OK [UIDNEXT ").num(uint64(s.snap.UIDNext())).str("] Next UID").crlf()
-	c.out.str("* OK [HIGHESTMODSEQ ").num(uint64(s.snap.Mailbox.HighestModSeq)).str("] Highest").crlf()
+	c.out.str("* OK [HIGHESTMODSEQ ").num(uint64(s.settled)).str("] Highest").crlf()
 }
 
 // survey learns the keywords in use and returns the number of the first message

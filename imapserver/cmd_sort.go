@@ -95,7 +95,7 @@ func (c *conn) sort(p *parser, num numbering) (reply, error) {
 	case s.extended:
 		c.writeESearch(&s.searching, hits, num)
 	default:
-		c.writeNumbers("SORT", hits, num)
+		c.writeNumbers("SORT", &s.searching, hits, num)
 	}
 	return done("SORT"), nil
 }

@@ -6,14 +6,15 @@ import (
 
 // statusItems are what STATUS can be asked for.
 var statusItems = map[string]func(*conn, mailbox.Mailbox) uint64{
-	"MESSAGES":    func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Exists) },
-	"RECENT":      (*conn).statusRecent,
-	"UIDNEXT":     func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDNext) },
-	"UIDVALIDITY": func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDValidity) },
-	"UNSEEN":      func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Unseen) },
-	"DELETED":     func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Deleted) },
-	"SIZE":        func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Size) },
-	"APPENDLIMIT": func(c *conn, _ mailbox.Mailbox) uint64 { return uint64(c.srv.opt.MaxLiteral) },
+	"MESSAGES":      func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Exists) },
+	"RECENT":        (*conn).statusRecent,
+	"UIDNEXT":       func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDNext) },
+	"UIDVALIDITY":   func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDValidity) },
+	"UNSEEN":        func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Unseen) },
+	"DELETED":       func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Deleted) },
+	"SIZE":          func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Size) },
+	"HIGHESTMODSEQ": func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.HighestModSeq) },
+	"APPENDLIMIT":   func(c *conn, _ mailbox.Mailbox) uint64 { return uint64(c.srv.opt.MaxLiteral) },
 }
 
 func (c *conn) status(p *parser) (reply, error) {
@@ -24,6 +25,7 @@ func (c *conn) status(p *parser) (reply, error) {
 	if err := p.end(); err != nil {
 		return reply{}, err
 	}
+	c.awareOf(items)
 	m, err := c.lookup(name)
 	if err != nil {
 		return reply{}, err

@@ -47,9 +47,13 @@ func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
 	p.sp()
 	set := p.numSet()
 	p.sp()
+	since := p.unchangedSince()
 	sf := p.storeFlags()
 	if err := p.end(); err != nil {
 		return reply{}, err
+	}
+	if since != nil {
+		c.aware()
 	}
 	if c.sel.readOnly {
 		return readOnly(), nil
@@ -60,40 +64,51 @@ func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
 	}
 	uids, ghosts := c.sel.uids(spans)
 	gone := c.chosenGone(spans, num)
+	var modified imap.UIDSet
 	if len(uids)+len(gone) > 0 {
-		if err := c.storeThese(sf, uids, gone, spans); err != nil {
+		op := mailbox.StoreFlags{Mailbox: c.sel.id, UIDs: uids, Gone: gone, Op: sf.Op, Flags: sf.Flags, UnchangedSince: since}
+		if modified, err = c.storeThese(sf, op, spans); err != nil {
 			return reply{}, err
 		}
 	}
+	r := done("STORE")
 	if ghosts > 0 && num == seqNumbers {
-		return expungeIssued(), nil
+		r = expungeIssued()
 	}
-	return done("STORE"), nil
+	if len(modified) > 0 {
+		r.code = c.modified(modified, num)
+	}
+	return r, nil
 }
 
-func (c *conn) storeThese(sf imap.StoreFlags, uids, gone imap.UIDSet, spans []span) error {
+// storeThese changes flags and tells what the client has to know of it. It returns the
+// messages that UNCHANGEDSINCE left alone.
+func (c *conn) storeThese(sf imap.StoreFlags, op mailbox.StoreFlags, spans []span) (modified imap.UIDSet, err error) {
 	before := map[imap.UID]mailbox.Entry{}
 	c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
 		before[e.UID] = e
 		return true
 	})
-	_, err := c.commit(mailbox.StoreFlags{Mailbox: c.sel.id, UIDs: uids, Gone: gone, Op: sf.Op, Flags: sf.Flags})
+	res, err := c.commit(op)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	echo := newEchoes(c, sf)
 	c.tellBut(false, func(e mailbox.Entry) bool {
-		old, ours := before[e.UID]
-		return ours && (!sf.Silent || echo.expected(old, e))
+		_, ours := before[e.UID]
+		return ours
 	})
-	if sf.Silent {
-		return nil
-	}
 	c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
-		c.writeFlags(e)
+		old := before[e.UID]
+		switch {
+		case !sf.Silent || res.Modified.Contains(e.UID) || e != old && !echo.expected(old, e):
+			c.writeFlags(e)
+		case c.condstore && (op.UnchangedSince != nil || e.ModSeq != old.ModSeq): // RFC 7162 section 3.1.3
+			c.writeModSeq(e)
+		}
 		return c.out.err == nil
 	})
-	return nil
+	return res.Modified, nil
 }
 
 // echoes knows which flags a STORE leads to, so that a silent one hides only what the

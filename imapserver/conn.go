@@ -47,11 +47,13 @@ type conn struct {
 	bads     int      // BAD commands in a row
 	utf8     bool     // ENABLE UTF8=ACCEPT
 	hidden   []string // capabilities that this account is not told of
-	sel      *selected
-	tag      string // of the command that runs
-	commands int
-	bye      string // why the connection ends, "" while it goes on
-	upgrade  func() // what to do after the reply: STARTTLS
+	// condstore: mod-sequences are told (see aware); qresync: ENABLE QRESYNC
+	condstore, qresync bool
+	sel                *selected
+	tag                string // of the command that runs
+	commands           int
+	bye                string // why the connection ends, "" while it goes on
+	upgrade            func() // what to do after the reply: STARTTLS
 }
 
 // state of a connection (RFC 3501 section 3); commands.go says what each allows.
@@ -269,12 +271,12 @@ func (c *conn) run(l *line, p *parser, name string) reply {
 	}
 	if r.kind != bad && c.state == selectedState && c.sel != nil {
 		before := c.sel.overheard
-		c.tell(cmd.expunge)
+		c.tell(cmd.expunge && !p.byNumber)
 		if cmd.message { // programs expect EXISTS of their own APPEND
 			c.sel.overheard = before
 		}
 	}
-	return r
+	return c.settle(r)
 }
 
 // refusal says why a command cannot be run at all, nil when it can.

@@ -2,6 +2,7 @@ package imapserver
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,9 @@ type parser struct {
 	err  error
 	// offers reports whether a capability is known to the account; nil: all are.
 	offers func(capability string) bool
+
+	byNumber bool // a search key named message numbers
+	modSeqs  bool // a search key named mod-sequences
 }
 
 // may reports whether what belongs to a capability is known.
@@ -209,6 +213,15 @@ func (p *parser) number64() int64 {
 		n = n*10 + int64(s[i]-'0')
 	}
 	return n
+}
+
+// modSeq reads a mod-sequence-valzer: 63 bits (RFC 7162 section 7).
+func (p *parser) modSeq() mailbox.ModSeq {
+	n, err := strconv.ParseUint(p.take(isDigit), 10, 63)
+	if err != nil {
+		p.fail("Expected a mod-sequence")
+	}
+	return mailbox.ModSeq(n)
 }
 
 func (p *parser) number() uint32 {

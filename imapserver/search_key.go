@@ -28,6 +28,7 @@ const (
 	opSentOn
 	opYounger // RFC 5032
 	opOlder
+	opModSeq // RFC 7162 section 3.1.5
 	opLarger
 	opSmaller
 	opSubject
@@ -57,6 +58,7 @@ type searching struct {
 	extended bool // RETURN was given: answer with ESEARCH (RFC 4731)
 	imap.SearchOptions
 	charset string // one that we do not know
+	modSeqs bool   // MODSEQ is among the keys: the answer tells the highest one
 }
 
 // maxNesting is how deep search keys may be nested.
@@ -102,6 +104,7 @@ func (s *searching) setCharset(name string) {
 func (p *parser) keys(s *searching) {
 	if s.charset == "" {
 		s.key = searchKey{op: opAnd, kids: p.searchKeys(0)}
+		s.modSeqs = p.modSeqs
 	}
 }
 
@@ -154,6 +157,7 @@ func (p *parser) searchKey(depth int) searchKey {
 		p.expect(')')
 		return k
 	case isDigit(c), c == '*', c == '$':
+		p.byNumber = p.byNumber || c != '$'
 		return searchKey{op: opSeq, set: p.numSet()}
 	}
 	name := p.word()
@@ -212,6 +216,7 @@ var searchArgs = map[string]func(*parser) searchKey{
 	"SENTSINCE":  dayKey(opSentSince),
 	"SENTBEFORE": dayKey(opSentBefore),
 	"SENTON":     dayKey(opSentOn),
+	"MODSEQ":     modSeqKey,
 	"YOUNGER":    numberKey(opYounger),
 	"OLDER":      numberKey(opOlder),
 	"LARGER":     numberKey(opLarger),

@@ -178,6 +178,8 @@ func (m *matcher) entry(k *searchKey, d *candidate) bool {
 		return d.e.Date >= m.now-k.n
 	case opOlder:
 		return d.e.Date <= m.now-k.n
+	case opModSeq:
+		return int64(d.e.ModSeq) >= k.n
 	case opLarger:
 		return int64(d.e.Size) > k.n
 	}

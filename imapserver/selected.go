@@ -20,6 +20,9 @@ type selected struct {
 	rendered map[mailbox.FlagSet]*shown // sets of flags seen so far
 	saved    imap.UIDSet                // result of the last SEARCH RETURN (SAVE)
 
+	told  mailbox.ModSeq // the last HIGHESTMODSEQ told
+	ahead bool           // a MODSEQ above view.settled was told since
+
 	// overheard: EXISTS was told in passing, in the answer to a command that did not
 	// ask for news.
 	overheard bool
@@ -82,9 +85,7 @@ func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) (exists boo
 		changes = mailbox.Diff(s.snap, next)
 	}
 	u := s.advance(next, changes, expunge)
-	for _, n := range u.expunged {
-		c.out.str("* ").num(uint64(n)).str(" EXPUNGE").crlf()
-	}
+	c.writeExpunged(u)
 	if u.exists {
 		s.claim(c.srv.recent.above(c.ident.Account, next, !s.readOnly))
 		c.writeExists()
@@ -93,6 +94,11 @@ func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) (exists boo
 	for _, e := range u.flags {
 		if quiet == nil || !quiet(e) {
 			c.writeFlags(e)
+		}
+	}
+	for _, e := range u.touched {
+		if c.condstore && (quiet == nil || !quiet(e)) {
+			c.writeModSeq(e)
 		}
 	}
 	return u.exists
@@ -172,6 +178,10 @@ func (c *conn) writeFlags(e mailbox.Entry) {
 	sh := c.show(e.Flags)
 	c.out.str("* ").num(uint64(c.sel.seq(e.UID))).str(" FETCH (UID ").num(uint64(e.UID)).str(" ")
 	c.writeFlagsItem(e, sh)
+	if c.condstore {
+		c.out.str(" ")
+		c.writeModSeqItem(e.ModSeq)
+	}
 	c.out.str(")").crlf()
 }
 

@@ -25,6 +25,7 @@ type store interface {
 	NextMessageID(account mailbox.AccountID) (mailbox.MessageID, error)
 	Mailboxes(ctx context.Context, account mailbox.AccountID) ([]mailbox.Mailbox, error)
 	Snapshot(ctx context.Context, account mailbox.AccountID, id mailbox.MailboxID) (*mailbox.Snapshot, error)
+	Gone(ctx context.Context, account mailbox.AccountID, id mailbox.MailboxID, since mailbox.ModSeq) (uids imap.UIDSet, ok bool, err error)
 	Flags(account mailbox.AccountID, set mailbox.FlagSet) []imap.Flag
 	Read(ctx context.Context, account mailbox.AccountID, ids []mailbox.MessageID, want mailbox.Want, fn func(*mailbox.Item) error) error
 	OpenMessage(ctx context.Context, account mailbox.AccountID, id mailbox.MessageID) (mailbox.Body, error)

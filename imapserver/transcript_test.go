@@ -26,6 +26,7 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the S: lines of test
 //
 //	C: text      sent with CRLF          C2: the same on a second connection
 //	C| "text"    sent as it is, a Go string
+//	             in it UIDVALIDITY(BOX) stands for that number
 //	S: text      expected; * stands for anything
 //	S: EOF       the server closes
 //	M: BOX FILE [FLAG...]   a file of the archive is delivered to a mailbox
@@ -127,7 +128,7 @@ func (x *transcript) line(line string) error {
 		}
 		return x.send(verb[1:len(verb)-1], raw)
 	case verb[0] == 'C':
-		return x.send(verb[1:], arg+"\r\n")
+		return x.send(verb[1:], x.withUIDValidity(arg)+"\r\n")
 	case verb[0] == 'T':
 		return x.upgrade(x.peer(verb[1:]))
 	case verb[0] == 'S':
@@ -200,6 +201,16 @@ func (x *transcript) send(name, s string) error {
 	return err
 }
 
+// withUIDValidity fills in what a client knows from before.
+func (x *transcript) withUIDValidity(s string) string {
+	head, tail, found := strings.Cut(s, "UIDVALIDITY(")
+	if !found {
+		return s
+	}
+	name, tail, _ := strings.Cut(tail, ")")
+	return head + decimal(x.house.box(name).UIDValidity) + tail
+}
+
 func (x *transcript) upgrade(p *peer) error {
 	p.SetReadDeadline(time.Now().Add(10 * time.Second))
 	c := tls.Client(p.Conn, &tls.Config{InsecureSkipVerify: true}) // the test's own certificate
@@ -251,7 +262,7 @@ func (x *transcript) drain() {
 
 // generalise keeps of a line what does not change from run to run.
 func generalise(s string) string {
-	for _, code := range []string{"[UIDVALIDITY ", "(UIDVALIDITY ", "[APPENDUID ", "[COPYUID ", "* OK [HIGHESTMODSEQ "} {
+	for _, code := range []string{"[UIDVALIDITY ", "(UIDVALIDITY ", "[APPENDUID ", "[COPYUID "} {
 		if i := strings.Index(s, code); i >= 0 {
 			i += len(code)
 			j := i
@@ -260,6 +271,9 @@ func generalise(s string) string {
 			}
 			s = s[:i] + "*" + s[j:]
 		}
+	}
+	if strings.HasPrefix(s, "* OK [HIGHESTMODSEQ ") && strings.HasSuffix(s, "] Highest") { // of SELECT
+		return "* OK [HIGHESTMODSEQ *] Highest"
 	}
 	if head, tail, found := strings.Cut(s, "[CAPABILITY "); found && updateable(head, tail) {
 		return head + "[CAPABILITY *"

@@ -15,9 +15,10 @@ import (
 //
 // Positions count from 0; a sequence number is a position plus one.
 type view struct {
-	snap   *mailbox.Snapshot
-	ghosts []imap.UID // in order
-	recent []uidRange // UIDs that are \Recent in this session, in order
+	snap    *mailbox.Snapshot
+	ghosts  []imap.UID     // in order
+	settled mailbox.ModSeq // up to here everything was told, expunges too (RFC 7162 section 3.2)
+	recent  []uidRange     // UIDs that are \Recent in this session, in order
 }
 
 type uidRange struct{ from, to imap.UID } // both included
@@ -29,8 +30,10 @@ type span struct{ from, to int }
 // this order.
 type update struct {
 	expunged []uint32        // sequence numbers, highest first, so that none shifts another
+	vanished []imap.UID      // the same messages, in order
 	exists   bool            // the number of messages grew
 	flags    []mailbox.Entry // entries whose flags changed
+	touched  []mailbox.Entry // entries of which only the mod-sequence changed
 }
 
 func (v *view) len() int { return v.snap.Len() + len(v.ghosts) }
@@ -103,10 +106,14 @@ func (v *view) advance(next *mailbox.Snapshot, changes []mailbox.Change, expunge
 			gone = append(gone, c.UID)
 		case c.Old != nil && (c.Old.Flags != c.New.Flags || c.Old.Deleted != c.New.Deleted):
 			u.flags = append(u.flags, *c.New)
+		case c.Old != nil && c.Old.ModSeq != c.New.ModSeq:
+			u.touched = append(u.touched, *c.New)
 		}
 	}
 	if expunge {
 		u.expunged = v.numbers(gone)
+		u.vanished = append(gone, v.ghosts...)
+		slices.Sort(u.vanished)
 	}
 	switch {
 	case expunge:
@@ -116,6 +123,9 @@ func (v *view) advance(next *mailbox.Snapshot, changes []mailbox.Change, expunge
 		slices.Sort(v.ghosts)
 	}
 	v.snap = next
+	if len(v.ghosts) == 0 {
+		v.settled = next.Mailbox.HighestModSeq
+	}
 	u.exists = v.len() > before-len(u.expunged)
 	return u
 }
