@@ -27,6 +27,8 @@ type Options struct {
 	// ActionInInbox: an open decision also has an entry in INBOX.
 	ActionInInbox bool
 	Location      *time.Location // zone of times shown; nil: time.Local
+	// Account gives the settings of a login as they are now; nil: none has any.
+	Account func(login string) AccountSettings
 	// Sends is how many mails of ours a thread gets within an hour; 0: 60.
 	Sends int
 	// Limits of a run; zero fields: 20 model calls, 40 tool calls.
@@ -34,6 +36,27 @@ type Options struct {
 
 	backoff time.Duration // after a failed step, doubling; 0: 1 s
 }
+
+// AccountSettings are what one account has of its own. The zero value is the default.
+type AccountSettings struct {
+	// Unread shows the mailbox Unread.
+	Unread bool
+	// SentCopy says who files in Sent what the account sends.
+	SentCopy SentCopy
+}
+
+// SentCopy says who files in Sent what an account sends.
+type SentCopy string
+
+const (
+	// SentAuto, also "": Submit does, unless a message with that Message-ID is there; a
+	// program's own copy takes the place of ours.
+	SentAuto SentCopy = "auto"
+	// SentServer: Submit does, and its copy stays whatever a program puts beside it.
+	SentServer SentCopy = "server"
+	// SentClient: the person's program does; Submit files nothing.
+	SentClient SentCopy = "client"
+)
 
 // Models resolves a model name ("provider:id", "" for the default).
 type Models interface {
@@ -92,6 +115,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Window <= 0 {
 		o.Window = 15 * time.Second
+	}
+	if o.Account == nil {
+		o.Account = func(string) AccountSettings { return AccountSettings{} }
 	}
 	if o.Location == nil {
 		o.Location = time.Local

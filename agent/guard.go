@@ -120,6 +120,10 @@ func cannot(text string) error {
 	return &mailbox.Error{Op: "guard", Kind: mailbox.Refused, Code: "CANNOT", Text: text}
 }
 
+// decidedNotFiled refuses to file or delete an open decision in Unread, where nobody sees
+// whether its entry in INBOX or the one in Action is meant.
+const decidedNotFiled = "this waits for your decision: answer it, or move it to Action/Approve or Action/Reject. It can be filed from INBOX, and deleted in Action, which refuses"
+
 // closedTo says why nobody may put mail into a mailbox, "" when they may.
 func closedTo(box mailbox.MailboxID) string {
 	switch box {
@@ -338,6 +342,8 @@ func (r *review) flag(it mailbox.ActItem, deletes, undeletes bool) error {
 		return err
 	}
 	switch {
+	case deletes && r.act.Through != nil && !h.Copied:
+		return cannot(decidedNotFiled)
 	case deletes && boxVerb(box) != "" && h.State == Open && h.Copied: // nothing was decided by it yet
 		r.after = append(r.after, mailbox.RemoveEntry{Message: it.Message, Mailbox: box, IfPresent: true})
 		r.reopen(h)

@@ -107,10 +107,13 @@ func (r *review) moveItem(it mailbox.ActItem, from, to mailbox.MailboxID) error 
 // moveDecision is the table of moves of an open decision's message.
 func (r *review) moveDecision(h *held, msg mailbox.MessageID, from, to mailbox.MailboxID) error {
 	byDelete := h.State == Deciding && h.By != nil && h.By.Via == viaDelete
+	back := boxVerb(from) != "" && (to == Action || to == mailbox.Inbox)
 	switch {
+	case r.act.Through != nil && boxVerb(to) == "" && !back:
+		return cannot(decidedNotFiled)
 	case boxVerb(to) != "":
 		return r.moveDecides(h, msg, from, to)
-	case boxVerb(from) != "" && (to == Action || to == mailbox.Inbox):
+	case back:
 		return r.moveBack(h, msg, to)
 	case boxVerb(from) != "":
 		return cannot("this is about to be decided; move it back to Action to take it back")

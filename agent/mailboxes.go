@@ -17,7 +17,7 @@ func SystemMailboxes() []mailbox.Mailbox {
 		{ID: Memory, Name: "Memory", System: true, Subscribed: true},
 		{ID: Schedules, Name: "Schedules", System: true, Subscribed: true},
 		{ID: Tasks, Name: "Tasks", System: true, Subscribed: true},
-		{ID: Unread, Name: "Unread", System: true, Subscribed: true, Hidden: true},
+		{ID: Unread, Name: "Unread", System: true, Subscribed: true, Hidden: true, View: true},
 		{ID: Sent, Name: "Sent", SpecialUse: imap.MailboxAttrSent, System: true, Subscribed: true},
 		{ID: Drafts, Name: "Drafts", SpecialUse: imap.MailboxAttrDrafts, System: true, Subscribed: true},
 		{ID: Archive, Name: "Archive", SpecialUse: imap.MailboxAttrArchive, System: true, Subscribed: true},

@@ -138,6 +138,9 @@ func (o *office) until(what string, cond func() bool) {
 			o.t.Fatalf("waited for %s in vain; runs: %+v", what, o.runs(o.me.Account))
 		}
 	}
+	// Records can be read a moment before snapshots show the same commit: a further one
+	// comes after both.
+	_ = o.a.commit(o.t.Context(), o.me.Account)
 }
 
 // ofKind lists the mails of a kind in a mailbox.

@@ -51,6 +51,7 @@ func (a *Agent) tend(ctx context.Context) error {
 			if !seen[id] {
 				seen[id] = true
 				wg.Go(func() { a.tendAccount(ctx, id) })
+				wg.Go(func() { a.tendUnread(ctx, id) })
 			}
 		}
 		select {

@@ -66,6 +66,7 @@ func (c *conn) open(p *parser, command string, readOnly bool) (reply, error) {
 		return reply{}, err
 	}
 	c.sel = &selected{view: view{snap: snap, settled: snap.Mailbox.HighestModSeq}, id: m.ID, readOnly: readOnly, rendered: map[mailbox.FlagSet]*shown{}}
+	c.sel.left = c.srv.opt.Store.Enter(c.ident.Account, m.ID)
 	c.state = selectedState
 	c.sel.claim(c.srv.recent.above(c.ident.Account, snap, !readOnly))
 	c.sel.told = c.sel.settled

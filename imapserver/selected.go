@@ -22,6 +22,7 @@ type selected struct {
 
 	told  mailbox.ModSeq // the last HIGHESTMODSEQ told
 	ahead bool           // a MODSEQ above view.settled was told since
+	left  func()         // tells the store that the mailbox is left
 
 	// overheard: EXISTS was told in passing, in the answer to a command that did not
 	// ask for news.
@@ -41,6 +42,9 @@ func (c *conn) snapshot(id mailbox.MailboxID) (*mailbox.Snapshot, error) {
 
 // leave forgets the selected mailbox.
 func (c *conn) leave() {
+	if c.sel != nil {
+		c.sel.left()
+	}
 	c.sel = nil
 	if c.state == selectedState {
 		c.state = authenticated

@@ -30,6 +30,7 @@ type store interface {
 	Read(ctx context.Context, account mailbox.AccountID, ids []mailbox.MessageID, want mailbox.Want, fn func(*mailbox.Item) error) error
 	OpenMessage(ctx context.Context, account mailbox.AccountID, id mailbox.MessageID) (mailbox.Body, error)
 	Watch(account mailbox.AccountID, id mailbox.MailboxID) (wake <-chan struct{}, cancel func())
+	Enter(account mailbox.AccountID, id mailbox.MailboxID) (leave func())
 }
 
 // authenticator checks passwords. mailbox.Accounts has it.

@@ -20,6 +20,8 @@ type Act struct {
 	From  *Mailbox  // mailbox of the entries, if any
 	To    *Mailbox  // destination, if any (the mailbox itself for AddMessage, Create, Rename, Delete)
 	Items []ActItem // entries concerned, in UID order (for AddMessage: the message, UID 0)
+	// Through is the view in which the person does it; nil: in the mailbox itself.
+	Through *Mailbox
 }
 
 // ActItem is one entry concerned by an act.
@@ -41,6 +43,9 @@ type Verdict struct {
 	// ShareCopies makes a CopyEntries add further entries of the same messages
 	// instead of copies.
 	ShareCopies bool
+	// Copies are the ids (View.NextMessageID) that the messages made by a CopyEntries get,
+	// one an item in their order, so that Also can name them. Nil: any.
+	Copies []MessageID
 }
 
 // View is the state inside a commit, for the guard.
@@ -49,7 +54,7 @@ type View interface {
 	Lookup(index string) []Record
 	StreamSeq(stream string) uint64 // last sequence number, 0: none
 	Mailbox(id MailboxID) (Mailbox, bool)
-	Places(id MessageID) []Place
+	Places(id MessageID) []Place // as Store.Places
 	Tag(id MessageID) (string, bool)
 	// MessageID is the Message-ID header field of a stored message, without brackets; ""
 	// when it has none.

@@ -60,6 +60,10 @@ type Mailbox struct {
 	Subscribed    bool
 	System        bool // may not be deleted or renamed; changes in it go through the Guard
 	Hidden        bool // exists but is not listed (a view the account has not switched on)
+	// View: its entries are further entries of messages that lie elsewhere, kept by the
+	// store (Store.SetView). Nothing is put into it, and what a person does to its entries
+	// is done to those where the messages lie.
+	View bool
 
 	Exists, Unseen, Deleted uint32 // entries; without \Seen; with \Deleted
 	Size                    int64  // octets of all entries

@@ -57,7 +57,7 @@ type Store interface {
 	Read(ctx context.Context, account AccountID, ids []MessageID, want Want, fn func(*Item) error) error
 	// OpenMessage opens a message's bytes. The caller closes the Body.
 	OpenMessage(ctx context.Context, account AccountID, id MessageID) (Body, error)
-	// Places returns the entries that a message has now.
+	// Places returns where a message lies now: its entries but those in views.
 	Places(ctx context.Context, account AccountID, id MessageID) ([]Place, error)
 
 	// Events reads a stream from sequence number from (first is 1). fn's bytes are
@@ -83,6 +83,17 @@ type Store interface {
 	// wakes re-reads. cancel ends it.
 	Watch(account AccountID, id MailboxID) (wake <-chan struct{}, cancel func())
 
+	// SetView switches a view on or off, or changes its rule, and returns when it shows what
+	// the rule says. A view is filled and emptied in steps, between which others commit; it
+	// is hidden until it is full, and from the moment it is switched off. After a crash the
+	// same call goes on. While the rule holds, every commit keeps the view up at a cost
+	// proportional to what it changes.
+	SetView(ctx context.Context, account AccountID, rule ViewRule) error
+	// Enter tells that somebody has a mailbox open, until leave is called. A message that is
+	// read stays in a view until the last who has it open leaves, or the store is opened
+	// again. For other mailboxes it does nothing.
+	Enter(account AccountID, id MailboxID) (leave func())
+
 	// Epoch is raised by one each time the account is opened. A Tx may state it.
 	Epoch(account AccountID) uint64
 	// Accounts lists the accounts that have a file.
@@ -99,6 +110,15 @@ type Body interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64
+}
+
+// ViewRule says what a view shows: the messages without \Seen that lie in any mailbox
+// but those of Except and other views. The place where a message of a view lies is the
+// one of the mailbox with the lowest id among these.
+type ViewRule struct {
+	Mailbox MailboxID // a row with View set
+	On      bool
+	Except  []MailboxID
 }
 
 // Place is one entry of a message, with its mailbox.

@@ -131,6 +131,12 @@ func (s settings) Folders() []tools.Grant {
 	return list
 }
 
+// account is what a login has of its own, as it is now.
+func (s settings) account(login string) agent.AccountSettings {
+	acc := s.watcher.Current().Accounts[login]
+	return agent.AccountSettings{Unread: acc.Unread, SentCopy: agent.SentCopy(acc.SentCopy)}
+}
+
 func (s settings) limits() agent.Limits {
 	return agent.Limits{ModelCalls: s.Limits.ModelCalls, ToolCalls: s.Limits.ToolCalls}
 }

@@ -28,6 +28,7 @@ type account struct {
 	stage *stage
 	flags *flagTable
 	watch watchers
+	open  viewers
 
 	lastMessage atomic.Uint64 // the last MessageID given out
 
@@ -77,6 +78,9 @@ func openAccount(s *Store, id mailbox.AccountID) (*account, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	go a.work()
+	if err := a.tidyAll(); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
 	return a, nil
 }
 

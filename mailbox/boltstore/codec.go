@@ -212,6 +212,7 @@ func encodeBox(m *box) []byte {
 	w.int(m.Size)
 	w.uint(uint64(m.goneFloor))
 	w.uint(m.goneRows)
+	w.bool(m.View)
 	return w
 }
 
@@ -238,6 +239,7 @@ func decodeBox(key, b []byte) (*box, error) {
 	}}
 	m.goneFloor = mailbox.ModSeq(r.uint())
 	m.goneRows = r.uint()
+	m.View = len(r.b) > 0 && r.bool() // rows written before there were views end here
 	return m, r.err
 }
 

@@ -9,6 +9,9 @@ import (
 // perform asks the guard about an op of a person, then applies it and what the
 // guard adds.
 func (t *txn) perform(op mailbox.Op) error {
+	if l := t.lensOf(op); l != nil {
+		return t.through(l, op)
+	}
 	verdict, sel, err := t.review(op)
 	if err != nil {
 		return err
@@ -17,6 +20,7 @@ func (t *txn) perform(op mailbox.Op) error {
 		return err
 	}
 	if verdict.Instead == nil {
+		t.copies = verdict.Copies
 		if err := t.do(op, sel, verdict.ShareCopies); err != nil {
 			return err
 		}
@@ -38,6 +42,9 @@ func (t *txn) do(op mailbox.Op, sel []row, share bool) error {
 		if sel, err = t.selectOf(op); err != nil {
 			return err
 		}
+	}
+	if err := t.closedView(op); err != nil {
+		return err
 	}
 	return t.sticky(t.dispatch(op, sel, share))
 }

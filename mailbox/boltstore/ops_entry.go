@@ -184,7 +184,7 @@ func (t *txn) copyOne(to mailbox.MailboxID, m *message, share bool) (imap.UID, e
 		return t.further(to, m)
 	}
 	copied := *m
-	copied.id, copied.tag, copied.spots, copied.holds = mailbox.MessageID(t.a.lastMessage.Add(1)), "", nil, nil
+	copied.id, copied.tag, copied.spots, copied.holds = t.copyID(), "", nil, nil
 	t.cnt.message = max(t.cnt.message, uint64(copied.id))
 	if _, err := t.again(m.blob); err != nil {
 		return 0, err

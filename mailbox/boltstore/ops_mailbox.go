@@ -202,7 +202,8 @@ func (t *txn) subscribe(op mailbox.Subscribe) error {
 func (t *txn) seed(seeds []mailbox.Mailbox) error {
 	inbox := mailbox.Mailbox{ID: mailbox.Inbox, Name: "INBOX", Subscribed: true, System: true}
 	for _, m := range append(seeds[:len(seeds):len(seeds)], inbox) {
-		if t.box(m.ID) != nil {
+		if ob := t.box(m.ID); ob != nil {
+			ob.View = m.View
 			continue
 		}
 		name, err := mailbox.CleanName(m.Name)
@@ -218,7 +219,7 @@ func (t *txn) seed(seeds []mailbox.Mailbox) error {
 		if err := t.createAbove(name); err != nil {
 			return err
 		}
-		t.newBox(mailbox.Mailbox{ID: m.ID, Name: name, SpecialUse: m.SpecialUse, Subscribed: m.Subscribed, System: m.System, Hidden: m.Hidden})
+		t.newBox(mailbox.Mailbox{ID: m.ID, Name: name, SpecialUse: m.SpecialUse, Subscribed: m.Subscribed, System: m.System, Hidden: m.Hidden, View: m.View})
 	}
 	return nil
 }

@@ -111,6 +111,7 @@ func (t *txn) enter(m *message, id mailbox.MailboxID, deleted bool) (imap.UID, e
 
 // count adds an entry to a mailbox's counters, or takes it away with sign -1.
 func (t *txn) count(ob *openBox, e mailbox.Entry, sign int) {
+	t.touch(ob, e.Message)
 	ob.HighestModSeq = t.step()
 	ob.Exists += uint32(sign)
 	ob.Size += int64(sign) * int64(e.Size)

@@ -311,6 +311,9 @@ func (s *Store) Places(ctx context.Context, id mailbox.AccountID, msg mailbox.Me
 			return err
 		}
 		for _, s := range m.spots {
+			if a.isView(s.mailbox) {
+				continue
+			}
 			e, err := entryRow(bs, s)
 			if err != nil {
 				return err

@@ -59,7 +59,7 @@ func (t *txn) ask(guard mailbox.Guard, act mailbox.Act) (v mailbox.Verdict, err 
 // act describes op to the guard, without the items of sel; concerned: it has to be
 // asked.
 func (t *txn) act(op mailbox.Op, sel []row) (act mailbox.Act, concerned bool) {
-	act = mailbox.Act{Op: op}
+	act = mailbox.Act{Op: op, Through: t.views.through}
 	switch op := op.(type) {
 	case mailbox.AddMessage:
 		act.To = t.systemOf(op.Places)
@@ -214,6 +214,9 @@ func (v view) Places(id mailbox.MessageID) []mailbox.Place {
 	}
 	out := make([]mailbox.Place, 0, len(m.spots))
 	for _, s := range m.spots {
+		if v.t.isView(s.mailbox) {
+			continue
+		}
 		e, err := entryRow(v.t.b, s)
 		v.t.note(err)
 		out = append(out, mailbox.Place{Mailbox: s.mailbox, Entry: e.Entry})

@@ -73,6 +73,8 @@ type txn struct {
 	done   []dueKey
 	pins   map[sum]struct{}
 	res    mailbox.Result
+	views  views
+	copies []mailbox.MessageID // ids that the guard chose for the copies that come next
 }
 
 type priorValue struct {
@@ -122,6 +124,9 @@ func (t *txn) apply() error {
 	if t.req.seeds != nil {
 		return t.sticky(t.seed(t.req.seeds))
 	}
+	if t.req.view != nil {
+		return t.sticky(t.workView(t.req.view))
+	}
 	for _, op := range t.req.tx.Ops {
 		if err := t.perform(op); err != nil {
 			return err
@@ -158,6 +163,9 @@ func (t *txn) undo() {
 
 // finish writes the rows that are still open and hands the effects to the group.
 func (t *txn) finish() error {
+	if err := t.settle(); err != nil {
+		return err
+	}
 	t.flushGone()
 	for _, ob := range t.boxes {
 		if !ob.gone && ob.box != ob.was {

@@ -22,6 +22,7 @@ const (
 type request struct {
 	tx    mailbox.Tx
 	seeds []mailbox.Mailbox // not nil: add missing seed mailboxes instead
+	view  *viewWork         // not nil: work on a view instead
 
 	now     time.Time
 	encoded map[*mime.Structure][]byte
