@@ -24,7 +24,11 @@ const (
 	fetchSection       // BODY[...] and RFC822...
 	fetchBinary        // BINARY[...] (RFC 3516)
 	fetchBinarySize
-	fetchModSeq // RFC 7162
+	fetchModSeq  // RFC 7162
+	fetchPreview // RFC 8970
+	fetchSaved   // RFC 8514
+	fetchEmailID // RFC 8474
+	fetchThreadID
 )
 
 // fetchItem is one item of a FETCH, in the order in which it was asked for.
@@ -41,6 +45,8 @@ type fetching struct {
 	want     mailbox.Want // what of the message is needed
 	rendered bool         // ENVELOPE, BODY or BODYSTRUCTURE is among them
 	parts    bool         // the decoded structure is needed
+	heads    bool         // or at least the header fields in it
+	preview  bool         // PREVIEW is among them
 	marks    bool         // it sets \Seen
 
 	fetchModifiers
@@ -55,6 +61,7 @@ var fetchMacros = map[string][]string{
 var fetchPlain = map[string]fetchKind{
 	"FLAGS": fetchFlags, "UID": fetchUID, "MODSEQ": fetchModSeq, "INTERNALDATE": fetchDate, "RFC822.SIZE": fetchSize,
 	"ENVELOPE": fetchEnvelope, "BODY": fetchBody, "BODYSTRUCTURE": fetchBodyStructure,
+	"PREVIEW": fetchPreview, "SAVEDATE": fetchSaved, "EMAILID": fetchEmailID, "THREADID": fetchThreadID,
 }
 
 // fetchRFC822 are the old names of sections (RFC 3501 section 6.4.5).
@@ -115,6 +122,9 @@ func (f *fetching) item(p *parser) {
 	if !found {
 		p.fail("Unknown FETCH item")
 	}
+	if kind == fetchPreview {
+		p.lazy()
+	}
 	f.add(fetchItem{kind: kind, label: name})
 }
 
@@ -135,6 +145,12 @@ func (f *fetching) add(it fetchItem) {
 		f.want |= mailbox.WantStructure
 	case fetchSection, fetchBinary, fetchBinarySize:
 		f.needs(&it.section)
+	case fetchPreview:
+		f.preview, f.parts = true, true
+		f.want |= mailbox.WantStructure | mailbox.WantBody
+	case fetchThreadID:
+		f.heads = true
+		f.want |= mailbox.WantStructure
 	}
 }
 
@@ -385,6 +401,7 @@ type content struct {
 	*mailbox.Item
 	envelope, body, bodyStructure []byte
 	parts                         *mime.Structure
+	preview                       string
 }
 
 // one writes the response for one message. What can fail comes before its first octet.
@@ -398,10 +415,17 @@ func (r *fetchRun) one(n numbered, it *mailbox.Item) (err error) {
 			return err
 		}
 	}
-	if r.parts {
-		if ct.parts, err = it.Structure(); err != nil {
-			return err
-		}
+	switch {
+	case r.parts:
+		ct.parts, err = it.Structure()
+	case r.heads:
+		ct.parts, err = it.Fields()
+	}
+	if err == nil && r.preview {
+		ct.preview, err = mime.Preview(it.Body, ct.parts, maxPreview)
+	}
+	if err != nil {
+		return err
 	}
 	r.response(n, &ct)
 	return nil
@@ -449,7 +473,7 @@ func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, ct *content, sh *shown) 
 	case fetchSize:
 		w.num(uint64(e.Size))
 	case fetchDate:
-		w.str(e.Internal().Format(`"_2-Jan-2006 15:04:05 -0700"`))
+		w.str(e.Internal().Format(dateTimeLayout))
 	case fetchEnvelope:
 		w.bytes(ct.envelope)
 	case fetchBody:
@@ -460,5 +484,13 @@ func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, ct *content, sh *shown) 
 		r.writeSection(&it.section, ct)
 	case fetchBinary, fetchBinarySize:
 		r.writeBinary(it, ct)
+	case fetchPreview:
+		w.quoted(ct.preview, r.c.utf8)
+	case fetchSaved:
+		w.str(savedDate(e))
+	case fetchEmailID:
+		w.str("(").str(emailID(e)).str(")")
+	case fetchThreadID:
+		w.str("(").str(threadID(ct.parts, e)).str(")")
 	}
 }

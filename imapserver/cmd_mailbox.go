@@ -32,8 +32,11 @@ func (c *conn) create(p *parser) (reply, error) {
 	if name == "INBOX" {
 		return reply{no, "ALREADYEXISTS", "INBOX exists"}, nil
 	}
-	_, err := c.commit(mailbox.CreateMailbox{Name: name})
-	return done("CREATE"), err
+	res, err := c.commit(mailbox.CreateMailbox{Name: name})
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{ok, c.mailboxIDCode(res.Mailbox), "CREATE completed"}, nil
 }
 
 func (c *conn) delete(p *parser) (reply, error) {

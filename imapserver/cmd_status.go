@@ -14,6 +14,7 @@ var statusItems = map[string]func(*conn, mailbox.Mailbox) uint64{
 	"DELETED":       func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Deleted) },
 	"SIZE":          func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Size) },
 	"HIGHESTMODSEQ": func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.HighestModSeq) },
+	"MAILBOXID":     func(*conn, mailbox.Mailbox) uint64 { return 0 }, // no number: see writeStatus
 	"APPENDLIMIT":   func(c *conn, _ mailbox.Mailbox) uint64 { return uint64(c.srv.opt.MaxLiteral) },
 }
 
@@ -58,7 +59,12 @@ func (c *conn) writeStatus(m mailbox.Mailbox, items []string) {
 	c.writeName(m.Name)
 	sep := " ("
 	for i, item := range items {
-		c.out.str(sep).str(item).str(" ").num(values[i])
+		c.out.str(sep).str(item).str(" ")
+		if item == "MAILBOXID" {
+			c.out.str("(").str(mailboxID(m)).str(")")
+		} else {
+			c.out.num(values[i])
+		}
 		sep = " "
 	}
 	c.out.str(")").crlf()

@@ -28,9 +28,14 @@ const (
 	opSentOn
 	opYounger // RFC 5032
 	opOlder
-	opModSeq // RFC 7162 section 3.1.5
+	opModSeq     // RFC 7162 section 3.1.5
+	opSavedSince // RFC 8514
+	opSavedBefore
+	opSavedOn
+	opEmailID // RFC 8474
 	opLarger
 	opSmaller
+	opThreadID
 	opSubject
 	opFrom
 	opTo
@@ -203,6 +208,8 @@ var searchPlain = map[string]searchKey{
 	"RECENT":     {op: opRecent},
 	"OLD":        not(searchKey{op: opRecent}),
 	"NEW":        {op: opAnd, kids: []searchKey{{op: opRecent}, not(flagKey(imap.FlagSeen))}},
+
+	"SAVEDATESUPPORTED": {op: opAll}, // every mailbox does
 }
 
 // searchArgs are the keys with arguments.
@@ -233,6 +240,12 @@ var searchArgs = map[string]func(*parser) searchKey{
 		p.sp()
 		return textKey(opHeader, name)(p)
 	},
+
+	"SAVEDSINCE":  dayKey(opSavedSince),
+	"SAVEDBEFORE": dayKey(opSavedBefore),
+	"SAVEDON":     dayKey(opSavedOn),
+	"EMAILID":     func(p *parser) searchKey { return searchKey{op: opEmailID, text: p.objectID()} },
+	"THREADID":    func(p *parser) searchKey { return searchKey{op: opThreadID, text: p.objectID()} },
 }
 
 func dayKey(op searchOp) func(*parser) searchKey {

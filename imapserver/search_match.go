@@ -91,6 +91,8 @@ func (m *matcher) eval(k *searchKey, d *candidate) verdict {
 	switch need := wantOf(k.op); {
 	case need&^d.have != 0:
 		return unknown
+	case k.op == opThreadID:
+		return verdictOf(threadID(d.structure, d.e) == k.text)
 	case need == mailbox.WantStructure:
 		return verdictOf(m.structure(k, d.structure))
 	}
@@ -104,7 +106,7 @@ func wantOf(op searchOp) mailbox.Want {
 		return mailbox.WantBody | mailbox.WantHeader | mailbox.WantStructure
 	case op == opHeader:
 		return mailbox.WantHeader
-	case op >= opSentSince && op <= opSentOn, op >= opSubject && op <= opCc:
+	case op >= opSentSince && op <= opSentOn, op >= opThreadID && op <= opCc:
 		return mailbox.WantStructure
 	}
 	return 0
@@ -180,6 +182,14 @@ func (m *matcher) entry(k *searchKey, d *candidate) bool {
 		return d.e.Date <= m.now-k.n
 	case opModSeq:
 		return int64(d.e.ModSeq) >= k.n
+	case opSavedSince:
+		return savedDay(d.e) >= k.n
+	case opSavedBefore:
+		return savedDay(d.e) < k.n
+	case opSavedOn:
+		return savedDay(d.e) == k.n
+	case opEmailID:
+		return emailID(d.e) == k.text
 	case opLarger:
 		return int64(d.e.Size) > k.n
 	}
