@@ -284,6 +284,7 @@ func (w *world) idle(s *tab) {
 		return
 	}
 	w.log = append(w.log, s.name+": IDLE")
+	s.quiet = false
 	s.send("x IDLE")
 	w.until(s, "+ ", nil)
 	w.until(s, "", func() bool { return s.stale() == "" })
@@ -305,6 +306,7 @@ func (w *world) until(s *tab, prefix string, enough func() bool) {
 		if enough == nil && strings.HasPrefix(r, prefix) {
 			return
 		}
+		w.log = append(w.log, "    "+r)
 		s.follow("IDLE", r)
 	}
 }
