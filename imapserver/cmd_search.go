@@ -27,7 +27,7 @@ func (c *conn) search(p *parser, num numbering) (reply, error) {
 	default:
 		c.writeNumbers("SEARCH", s, hits, num)
 	}
-	return done("SEARCH"), nil
+	return c.searched("SEARCH", num), nil
 }
 
 // found returns what a command that has been read finds; refused, when its charset is
@@ -150,6 +150,7 @@ func (c *conn) writeESearch(s *searching, hits []hit, num numbering) {
 func (c *conn) find(k *searchKey) ([]hit, error) {
 	m := &matcher{c: c, now: time.Now().Unix(), mu: &sync.Mutex{}, spans: map[*searchKey][]span{}, flags: map[flagOf]bool{}, folder: newFolder()}
 	m.plan(k)
+	c.sel.missed.Store(false)
 	var hits []hit
 	var open []*candidate // those that the snapshot does not decide
 	var err error
@@ -253,8 +254,9 @@ func (c *conn) readStage(m *matcher, k *searchKey, open []*candidate, want mailb
 	for i, d := range open {
 		ids[i] = d.e.Message
 	}
-	next := 0
+	next, seen := 0, 0
 	err = c.srv.opt.Store.Read(c.ctx, c.ident.Account, ids, want, func(it *mailbox.Item) error {
+		seen++
 		for next < len(open) && open[next].e.Message != it.Message {
 			next++
 		}
@@ -272,5 +274,8 @@ func (c *conn) readStage(m *matcher, k *searchKey, open []*candidate, want mailb
 		}
 		return err
 	})
+	if seen < len(ids) {
+		c.sel.missed.Store(true)
+	}
 	return hits, rest, err
 }

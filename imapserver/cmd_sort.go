@@ -97,7 +97,7 @@ func (c *conn) sort(p *parser, num numbering) (reply, error) {
 	default:
 		c.writeNumbers("SORT", &s.searching, hits, num)
 	}
-	return done("SORT"), nil
+	return c.searched("SORT", num), nil
 }
 
 // sortKey is what a criterion compares of one message.

@@ -62,7 +62,7 @@ func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	uids, ghosts := c.sel.uids(spans)
+	uids, _ := c.sel.uids(spans)
 	gone := c.chosenGone(spans, num)
 	var modified imap.UIDSet
 	if len(uids)+len(gone) > 0 {
@@ -72,7 +72,8 @@ func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
 		}
 	}
 	r := done("STORE")
-	if ghosts > 0 && num == seqNumbers {
+	// Counted only now: one may have gone while its flags were on their way.
+	if _, ghosts := c.sel.uids(spans); ghosts > 0 && num == seqNumbers {
 		r = expungeIssued()
 	}
 	if len(modified) > 0 {

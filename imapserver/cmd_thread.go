@@ -43,7 +43,7 @@ func (c *conn) thread(p *parser, num numbering) (reply, error) {
 		c.out.thread(n)
 	}
 	c.out.crlf()
-	return done("THREAD"), nil
+	return c.searched("THREAD", num), nil
 }
 
 func (r *mailRow) threadMsg(num numbering) threadMsg {

@@ -18,8 +18,9 @@
 // A message that somebody else expunged, and of which this session has not been
 // told, keeps its number. FETCH and STORE by number pass over it and end with NO
 // [EXPUNGEISSUED] (RFC 2180 sections 4.1.2 and 4.2.2); COPY and MOVE by number that
-// name one do nothing and end the same way; commands by UID pass over it and end
-// with OK, for a UID that is gone is no error.
+// name one do nothing and end the same way; SEARCH, SORT and THREAD by number leave it
+// out and end with OK [EXPUNGEISSUED]; commands by UID pass over it and end with OK,
+// for a UID that is gone is no error.
 //
 // Concurrency: one goroutine owns one connection; while it waits in IDLE a second
 // one reads from it. Server is safe for concurrent use. Sessions of a mailbox share

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/emersion/go-imap/v2"
 
@@ -27,6 +28,8 @@ type selected struct {
 	// overheard: EXISTS was told in passing, in the answer to a command that did not
 	// ask for news.
 	overheard bool
+
+	missed atomic.Bool // the last search came to messages that were gone from the store
 }
 
 // shown is a set of flags as the client sees it.

@@ -39,6 +39,19 @@ func expungeIssued() reply {
 	return reply{no, "EXPUNGEISSUED", "Some of these messages have been expunged"}
 }
 
+// searched ends a command that has looked through the mailbox. By number it says when
+// messages are gone that the client still counts, and that were not looked at (RFC 5530).
+func (c *conn) searched(command string, num numbering) reply {
+	r := done(command)
+	if num == uidNumbers {
+		return r
+	}
+	if len(c.sel.ghosts) > 0 || c.sel.missed.Load() {
+		r.code = "EXPUNGEISSUED"
+	}
+	return r
+}
+
 func readOnly() reply { return reply{no, "READ-ONLY", "The mailbox is selected read-only"} }
 
 // statusFor maps an error to a tagged reply. Only the texts that mailbox made for the
