@@ -73,10 +73,15 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// raw sends a command and reads to its tagged reply, at the least cost.
+// raw sends a command and reads to its tagged reply, which must be OK, at the least cost.
 func (w *wire) raw(command string) {
 	w.c.SetReadDeadline(time.Time{})
 	io.WriteString(w.c, "zz "+command+"\r\n")
+	w.await()
+}
+
+// await reads to the tagged reply of raw.
+func (w *wire) await() {
 	for {
 		s, err := w.r.ReadSlice('\n')
 		for errors.Is(err, bufio.ErrBufferFull) { // the numbers of a SEARCH
@@ -86,6 +91,9 @@ func (w *wire) raw(command string) {
 			w.t.Fatal(err)
 		}
 		if bytes.HasPrefix(s, []byte("zz ")) {
+			if !bytes.HasPrefix(s, []byte("zz OK")) {
+				w.t.Errorf("answer %s", s)
+			}
 			return
 		}
 		if lit := announced(trimEOL(s)); lit != nil {

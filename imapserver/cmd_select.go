@@ -105,17 +105,10 @@ func (c *conn) writeSelect() {
 // without \Seen, 0 if there is none.
 func (c *conn) survey() (unseen int) {
 	s := c.sel
-	last, lastSeen := mailbox.FlagSet(0), false
-	for i, e := range s.snap.All() {
-		if i == 0 || e.Flags != last {
-			sh := s.rendered[e.Flags]
-			if sh == nil {
-				sh, _ = s.learn(e.Flags, c.srv.opt.Store.Flags(c.ident.Account, e.Flags))
-			}
-			last, lastSeen = e.Flags, sh.seen
-		}
-		if unseen == 0 && !lastSeen {
-			unseen = i + 1
+	for _, f := range s.snap.FlagSets() {
+		sh, _ := s.learn(f.Flags, c.srv.opt.Store.Flags(c.ident.Account, f.Flags))
+		if !sh.seen && (unseen == 0 || f.First < unseen-1) {
+			unseen = f.First + 1
 		}
 	}
 	return unseen

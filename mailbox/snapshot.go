@@ -34,6 +34,7 @@ type chunk struct {
 type block struct {
 	entries []Entry
 	used    atomic.Int64
+	flags   atomic.Pointer[flagIndex] // nil until somebody asks
 }
 
 // Change is one difference between two snapshots. The entries are shared; do not

@@ -46,6 +46,7 @@ type account struct {
 
 	mu        sync.RWMutex // guards what follows
 	boxes     map[mailbox.MailboxID]*box
+	byName    []mailbox.MailboxID // of boxes
 	snapshots map[mailbox.MailboxID]*cached
 	claims    map[dueKey]time.Time // until when
 }
@@ -163,6 +164,7 @@ func (a *account) reload() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.boxes, a.snapshots = boxes, map[mailbox.MailboxID]*cached{}
+	a.arrange()
 	a.adopt(flags)
 	return nil
 }
@@ -206,14 +208,19 @@ func (a *account) boxCount() int {
 // list returns all mailboxes by name.
 func (a *account) list() []mailbox.Mailbox {
 	a.mu.RLock()
-	rows := slices.Collect(maps.Values(a.boxes))
-	a.mu.RUnlock()
-	out := make([]mailbox.Mailbox, len(rows))
-	for i, b := range rows {
-		out[i] = b.Mailbox
+	defer a.mu.RUnlock()
+	out := make([]mailbox.Mailbox, len(a.byName))
+	for i, id := range a.byName {
+		out[i] = a.boxes[id].Mailbox
 	}
-	slices.SortFunc(out, func(x, y mailbox.Mailbox) int { return strings.Compare(x.Name, y.Name) })
 	return out
+}
+
+// arrange puts the mailboxes in order of name anew. a.mu is held.
+func (a *account) arrange() {
+	a.byName = slices.SortedFunc(maps.Keys(a.boxes), func(x, y mailbox.MailboxID) int {
+		return strings.Compare(a.boxes[x].Name, a.boxes[y].Name)
+	})
 }
 
 // close lets the writer finish what waits, then closes the file.

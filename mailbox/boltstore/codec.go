@@ -23,7 +23,11 @@ func key32(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func entryKey(id mailbox.MailboxID, uid imap.UID) []byte {
-	return binary.BigEndian.AppendUint32(key32(uint32(id)), uint32(uid))
+	return appendEntryKey(make([]byte, 0, 8), id, uid)
+}
+
+func appendEntryKey(b []byte, id mailbox.MailboxID, uid imap.UID) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(id)), uint32(uid))
 }
 
 func goneKey(id mailbox.MailboxID, m mailbox.ModSeq) []byte {
@@ -55,8 +59,9 @@ func keyTime(b []byte) time.Time {
 // its message. Flags are the truth of the message's flags; all its entries agree.
 type row struct {
 	mailbox.Entry
-	shared bool // the message has other entries
-	tagged bool // the message has a tag
+	shared bool   // the message has other entries
+	tagged bool   // the message has a tag
+	stored []byte // the value it was read from, valid during the transaction; nil: it is new
 }
 
 const (
@@ -68,8 +73,7 @@ const (
 // entrySize is the fixed size of an entry's row; the UID is in the key.
 const entrySize = 52
 
-func encodeEntry(e row) []byte {
-	b := make([]byte, 0, entrySize)
+func appendEntry(b []byte, e *row) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Message))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.ModSeq))
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Date))
@@ -77,17 +81,15 @@ func encodeEntry(e row) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(e.Flags))
 	b = binary.BigEndian.AppendUint32(b, e.Size)
 	b = binary.BigEndian.AppendUint16(b, uint16(e.Zone))
-	var bits byte
-	for _, f := range []struct {
-		on  bool
-		bit byte
-	}{{e.Deleted, bitDeleted}, {e.shared, bitShared}, {e.tagged, bitTagged}} {
-		if f.on {
-			bits |= f.bit
-		}
-	}
-	b = append(b, bits, 0)
+	b = append(b, bit(e.Deleted, bitDeleted)|bit(e.shared, bitShared)|bit(e.tagged, bitTagged), 0)
 	return binary.BigEndian.AppendUint64(b, e.Content)
+}
+
+func bit(on bool, b byte) byte {
+	if on {
+		return b
+	}
+	return 0
 }
 
 func decodeEntry(key, b []byte) (row, error) {
@@ -96,9 +98,12 @@ func decodeEntry(key, b []byte) (row, error) {
 	}
 	e, err := decodeEntry2(key, b)
 	e.Content = binary.BigEndian.Uint64(b[44:])
-	e.shared, e.tagged = b[42]&bitShared != 0, b[42]&bitTagged != 0
+	e.shared, e.tagged, e.stored = b[42]&bitShared != 0, b[42]&bitTagged != 0, b
 	return e, err
 }
+
+// isDeleted reports whether the entry of a value has \Deleted.
+func isDeleted(b []byte) bool { return len(b) < entrySize || b[42]&bitDeleted != 0 }
 
 // entrySize2 is the size of an entry's row up to schema 2, whose fields it still
 // begins with.

@@ -56,7 +56,7 @@ func entriesTo3(tx *bolt.Tx) error {
 			return fmt.Errorf("entry % x: message %d is missing or damaged: %w", k, e.Message, errCodec)
 		}
 		e.Content, e.shared, e.tagged = m.body, len(m.spots) > 1, m.tag != ""
-		return bs[bktEntry].Put(k, encodeEntry(e))
+		return bs[bktEntry].Put(k, appendEntry(make([]byte, 0, entrySize), &e))
 	})
 	if err != nil {
 		return err

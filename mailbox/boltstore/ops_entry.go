@@ -27,8 +27,11 @@ func (t *txn) selectOf(op mailbox.Op) ([]row, error) {
 		if uids == nil {
 			uids = everything
 		}
-		rows, err := t.pick("expunge", op.Mailbox, uids)
-		return slices.DeleteFunc(rows, func(e row) bool { return !e.Deleted }), err
+		ob, err := t.need("expunge", op.Mailbox)
+		if err != nil {
+			return nil, err
+		}
+		return t.scan("expunge", ob, uids, choice{isDeleted, ob.Deleted})
 	case mailbox.DeleteMailbox:
 		return t.pick("delete", op.Mailbox, everything)
 	case mailbox.RenameMailbox:
@@ -43,17 +46,30 @@ var everything = imap.UIDSet{{Start: 1, Stop: math.MaxUint32}}
 
 // pick returns the entries of a mailbox that are in set. "*" is the last one.
 func (t *txn) pick(op string, id mailbox.MailboxID, set imap.UIDSet) ([]row, error) {
-	if _, err := t.need(op, id); err != nil {
+	ob, err := t.need(op, id)
+	if err != nil {
 		return nil, err
 	}
+	return t.scan(op, ob, set, choice{func([]byte) bool { return true }, ob.Exists})
+}
+
+// choice says which entries of a set are wanted, by their values, and how many of these
+// the mailbox has.
+type choice struct {
+	wanted func([]byte) bool
+	exist  uint32
+}
+
+// scan returns the entries in set that are wanted.
+func (t *txn) scan(op string, ob *openBox, set imap.UIDSet, ch choice) ([]row, error) {
 	if imap.IsSearchRes(set) {
 		return nil, fail(op, mailbox.Invalid, "$", "a saved search result is resolved by the session")
 	}
-	rows := []row{}
+	set = t.ranges(ob.ID, set)
+	s := &scanning{choice: ch, rows: make([]row, 0, min(count(set), uint64(ch.exist)))}
 	var after imap.UID // ranges may overlap
-	for _, r := range t.ranges(id, set) {
-		var err error
-		if rows, err = t.scan(rows, id, max(r.Start, after+1), r.Stop); err != nil {
+	for _, r := range set {
+		if err := t.scanRange(s, ob.ID, max(r.Start, after+1), r.Stop); err != nil {
 			return nil, err
 		}
 		after = max(after, r.Stop)
@@ -61,7 +77,15 @@ func (t *txn) pick(op string, id mailbox.MailboxID, set imap.UIDSet) ([]row, err
 			break
 		}
 	}
-	return rows, nil
+	return s.rows, nil
+}
+
+// count is how many UIDs a set with ordered ranges has, or more where they overlap.
+func count(set imap.UIDSet) (n uint64) {
+	for _, r := range set {
+		n += uint64(r.Stop-r.Start) + 1
+	}
+	return n
 }
 
 // ranges resolves "*" and sorts.
@@ -84,20 +108,30 @@ func (t *txn) ranges(id mailbox.MailboxID, set imap.UIDSet) imap.UIDSet {
 	return out
 }
 
-func (t *txn) scan(rows []row, id mailbox.MailboxID, from, to imap.UID) ([]row, error) {
+// scanning is a scan at work; it ends when all that is wanted has been found.
+type scanning struct {
+	choice
+	rows []row
+}
+
+func (t *txn) scanRange(s *scanning, id mailbox.MailboxID, from, to imap.UID) error {
 	prefix := key32(uint32(id))
 	c := t.b[bktEntry].Cursor()
-	for k, v := c.Seek(entryKey(id, from)); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+	k, v := c.Seek(entryKey(id, from))
+	for ; len(s.rows) < int(s.exist) && bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		if imap.UID(binary.BigEndian.Uint32(k[4:])) > to {
 			break
 		}
+		if !s.wanted(v) {
+			continue
+		}
 		e, err := decodeEntry(k, v)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = append(rows, e)
+		s.rows = append(s.rows, e)
 	}
-	return rows, nil
+	return nil
 }
 
 func (t *txn) storeFlags(op mailbox.StoreFlags, sel []row) error {

@@ -105,7 +105,7 @@ func (t *txn) enter(m *message, id mailbox.MailboxID, deleted bool) (imap.UID, e
 	ob.UIDNext++
 	t.count(ob, e.Entry, 1)
 	m.spots = append(m.spots, spot{id, e.UID})
-	t.write(id, e)
+	t.write(id, &e)
 	return e.UID, nil
 }
 
@@ -124,10 +124,40 @@ func (t *txn) count(ob *openBox, e mailbox.Entry, sign int) {
 }
 
 // write stores an entry's row and notes the change.
-func (t *txn) write(id mailbox.MailboxID, e row) {
-	t.put(bktEntry, entryKey(id, e.UID), encodeEntry(e))
-	t.deltas = append(t.deltas, delta{id, mailbox.Change{UID: e.UID, New: &e.Entry}})
+func (t *txn) write(id mailbox.MailboxID, e *row) {
+	t.putEntry(id, e)
+	t.changes.push(e.Entry)
+	t.deltas = append(t.deltas, delta{id, mailbox.Change{UID: e.UID, New: t.changes.last()}})
 }
+
+// putEntry stores an entry's row. Key and value share memory with those of others: a
+// STORE of a large mailbox writes many.
+func (t *txn) putEntry(id mailbox.MailboxID, e *row) {
+	const size = 8 + entrySize
+	if cap(t.bytes)-len(t.bytes) < size {
+		t.bytes = make([]byte, 0, min(max(size, 2*cap(t.bytes)), 1000*size))
+	}
+	at := len(t.bytes)
+	t.bytes = appendEntry(appendEntryKey(t.bytes, id, e.UID), e)
+	key, value := t.bytes[at:at+8:at+8], t.bytes[at+8:len(t.bytes):len(t.bytes)]
+	if e.stored == nil {
+		t.put(bktEntry, key, value)
+		return
+	}
+	t.replace(bktEntry, key, e.stored, value)
+}
+
+// pieces is memory for many entries that lives as long as one of them.
+type pieces []mailbox.Entry
+
+func (p *pieces) push(e mailbox.Entry) {
+	if len(*p) == cap(*p) {
+		*p = make([]mailbox.Entry, 0, min(max(1, 2*cap(*p)), 1000))
+	}
+	*p = append(*p, e)
+}
+
+func (p pieces) last() *mailbox.Entry { return &p[len(p)-1] }
 
 // mark changes what an entry's row knows of its message. Nobody else sees that.
 func (t *txn) mark(s spot, set func(*row)) error {
@@ -136,7 +166,7 @@ func (t *txn) mark(s spot, set func(*row)) error {
 		return err
 	}
 	set(&e)
-	t.put(bktEntry, entryKey(s.mailbox, s.uid), encodeEntry(e))
+	t.putEntry(s.mailbox, &e)
 	return nil
 }
 
@@ -293,7 +323,7 @@ func (t *txn) reflagOne(id mailbox.MailboxID, e row, set mailbox.FlagSet, delete
 	t.count(ob, e.Entry, -1)
 	e.Flags, e.Deleted, e.ModSeq = set, deleted, t.step()
 	t.count(ob, e.Entry, 1)
-	t.write(id, e)
+	t.write(id, &e)
 	return nil
 }
 

@@ -56,6 +56,9 @@ func (s *stage) path(id sum) string {
 func (s *stage) put(ctx context.Context, r io.Reader, limit int64) (mailbox.Blob, error) {
 	src := &source{ctx: ctx, r: r, limit: limit}
 	var head bytes.Buffer
+	if 0 < limit && limit <= smallBlob { // how much comes is mostly known
+		head.Grow(int(limit) + bytes.MinRead)
+	}
 	_, err := io.CopyN(&head, src, smallBlob+1)
 	switch {
 	case src.err != nil:
@@ -64,8 +67,12 @@ func (s *stage) put(ctx context.Context, r io.Reader, limit int64) (mailbox.Blob
 		return mailbox.Blob{}, wrap("stage", err)
 	}
 	if head.Len() <= smallBlob && s.room(int64(head.Len())) {
-		id := sum(sha256.Sum256(head.Bytes()))
-		s.register(id, &staged{data: bytes.Clone(head.Bytes()), size: int64(head.Len())})
+		data := head.Bytes()
+		if cap(data)-len(data) > 2*bytes.MinRead {
+			data = bytes.Clone(data)
+		}
+		id := sum(sha256.Sum256(data))
+		s.register(id, &staged{data: data, size: int64(head.Len())})
 		return mailbox.Blob{ID: id.String(), Size: int64(head.Len())}, nil
 	}
 	return s.putFile(&head, src)

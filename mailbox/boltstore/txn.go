@@ -63,18 +63,20 @@ type txn struct {
 	notes []priorValue
 	flags mark
 
-	cnt    counters
-	boxes  map[mailbox.MailboxID]*openBox
-	deltas []delta
-	gone   map[mailbox.MailboxID]imap.UIDSet
-	modseq mailbox.ModSeq // of this Tx; 0: it changed no mail yet
-	listed bool
-	freed  []sum
-	done   []dueKey
-	pins   map[sum]struct{}
-	res    mailbox.Result
-	views  views
-	copies []mailbox.MessageID // ids that the guard chose for the copies that come next
+	cnt     counters
+	boxes   map[mailbox.MailboxID]*openBox
+	deltas  []delta
+	changes pieces // what deltas point at
+	bytes   []byte // room for keys and values
+	gone    map[mailbox.MailboxID]imap.UIDSet
+	modseq  mailbox.ModSeq // of this Tx; 0: it changed no mail yet
+	listed  bool
+	freed   []sum
+	done    []dueKey
+	pins    map[sum]struct{}
+	res     mailbox.Result
+	views   views
+	copies  []mailbox.MessageID // ids that the guard chose for the copies that come next
 }
 
 type priorValue struct {
@@ -215,8 +217,12 @@ func (t *txn) put(b bkt, key, value []byte) {
 	if t.err != nil {
 		return
 	}
-	old := t.b[b].Get(key)
-	if old != nil && bytes.Equal(old, value) {
+	t.replace(b, key, t.b[b].Get(key), value)
+}
+
+// replace is put for a value that was read in this Tx; nil: there is none.
+func (t *txn) replace(b bkt, key, old, value []byte) {
+	if t.err != nil || old != nil && bytes.Equal(old, value) {
 		return
 	}
 	t.notes = append(t.notes, priorValue{b, key, old})

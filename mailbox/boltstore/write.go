@@ -226,6 +226,9 @@ func (a *account) publish(g *group) {
 			c.snap = c.snap.With(b.Mailbox, edits(g.deltas[id]))
 		}
 	}
+	if g.listed {
+		a.arrange()
+	}
 	for _, d := range g.done {
 		delete(a.claims, d)
 	}
