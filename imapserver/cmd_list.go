@@ -18,6 +18,8 @@ type listing struct {
 	patterns []string
 	imap.ListOptions
 	status []string // RETURN (STATUS (...))
+	absent []string // subscribed names that no mailbox has
+	rev2   bool     // ENABLE IMAP4rev2
 }
 
 func (c *conn) list(p *parser) (reply, error) {
@@ -115,6 +117,7 @@ func (l *listing) returning(p *parser) {
 type node struct {
 	name            string
 	box             *mailbox.Mailbox // nil: no mailbox of that name
+	subscribed      bool
 	children        bool
 	subscribedBelow bool // below are subscribed names that the patterns do not show
 }
@@ -130,21 +133,24 @@ func (l *listing) hierarchy(boxes []mailbox.Mailbox) []*node {
 		}
 		return n
 	}
-	for i := range boxes {
-		b := &boxes[i]
-		get(b.Name).box = b
+	above := func(n *node, exists bool) {
 		// What is shown itself needs no word at the levels above it (RFC 5258 section 3.5).
-		hidden := b.Subscribed && l.SelectRecursiveMatch && !l.matches(b.Name)
-		for name := b.Name; ; {
-			cut := strings.LastIndex(name, delimiter)
-			if cut <= 0 {
-				break
-			}
-			name = name[:cut]
+		hidden := n.subscribed && l.SelectRecursiveMatch && !l.matches(n.name)
+		for name := mailbox.ParentName(n.name); name != ""; name = mailbox.ParentName(name) {
 			parent := get(name)
-			parent.children = true
+			parent.children = parent.children || exists
 			parent.subscribedBelow = parent.subscribedBelow || hidden
 		}
+	}
+	for i := range boxes {
+		n := get(boxes[i].Name)
+		n.box, n.subscribed = &boxes[i], boxes[i].Subscribed
+		above(n, true)
+	}
+	for _, name := range l.absent {
+		n := get(name)
+		n.subscribed = true
+		above(n, n.box != nil)
 	}
 	nodes := make([]*node, 0, len(byName))
 	for _, n := range byName {
@@ -172,6 +178,11 @@ func (c *conn) writeListing(l *listing) error {
 	if err != nil {
 		return err
 	}
+	subscribed, err := c.absent()
+	if err != nil {
+		return err
+	}
+	l.absent, l.rev2 = subscribed.names, c.rev2
 	for _, n := range l.hierarchy(boxes) {
 		attrs, show := l.attributes(n)
 		if !show || !l.matches(n.name) {
@@ -197,16 +208,18 @@ func (l *listing) matches(name string) bool {
 // attributes returns what to say of a name, and whether the selection options let it
 // through.
 func (l *listing) attributes(n *node) (attrs []string, show bool) {
-	subscribed := n.box != nil && n.box.Subscribed
 	below := l.SelectRecursiveMatch && n.subscribedBelow
 	special := n.box != nil && n.box.SpecialUse != ""
 	switch {
-	case l.SelectSubscribed && !subscribed && !below,
+	case l.SelectSubscribed && !n.subscribed && !below,
+		n.box == nil && !n.children && !l.SelectSubscribed,
 		l.SelectSpecialUse && !special:
 		return nil, false
-	case l.response == "LSUB" && !subscribed:
+	case l.response == "LSUB" && !n.subscribed:
 		return []string{`\Noselect`}, true
-	case n.box == nil && l.extended:
+	case l.response == "LSUB" && n.box == nil && !n.children:
+		return nil, true
+	case n.box == nil && (l.extended || l.rev2):
 		attrs = append(attrs, `\NonExistent`)
 	case n.box == nil:
 		attrs = append(attrs, `\Noselect`)
@@ -219,7 +232,7 @@ func (l *listing) attributes(n *node) (attrs []string, show bool) {
 	if special {
 		attrs = append(attrs, string(n.box.SpecialUse))
 	}
-	if l.ReturnSubscribed && subscribed {
+	if l.ReturnSubscribed && n.subscribed {
 		attrs = append(attrs, `\Subscribed`)
 	}
 	if l.response == "XLIST" && n.name == "INBOX" {

@@ -2,8 +2,13 @@ package imapserver
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/emersion/go-imap/v2"
+	"golang.org/x/text/unicode/norm"
 
 	"pizza/mailbox"
 )
@@ -22,37 +27,96 @@ func (c *conn) commit(ops ...mailbox.Op) (mailbox.Result, error) {
 	return c.srv.opt.Store.Commit(context.WithoutCancel(c.ctx), c.ident.Account, mailbox.Tx{Actor: actor, Ops: ops})
 }
 
+// specialUses are what CREATE may ask for (RFC 6154 section 3): the uses that a mailbox
+// of messages can have. \All and \Flagged would be views.
+var specialUses = map[string]imap.MailboxAttr{
+	"ARCHIVE": imap.MailboxAttrArchive, "DRAFTS": imap.MailboxAttrDrafts, "JUNK": imap.MailboxAttrJunk,
+	"SENT": imap.MailboxAttrSent, "TRASH": imap.MailboxAttrTrash, "IMPORTANT": imap.MailboxAttrImportant,
+}
+
+// create makes a mailbox. A delimiter at the end says that levels below will follow
+// (RFC 3501 section 6.3.3): every mailbox may have them.
 func (c *conn) create(p *parser) (reply, error) {
 	p.sp()
-	name := p.mailbox()
+	asked := p.mailbox()
+	uses := p.createOptions()
 	if err := p.end(); err != nil {
 		return reply{}, err
 	}
-	name = strings.TrimSuffix(name, delimiter) // "it will have children": every mailbox may
-	if name == "INBOX" {
+	op := mailbox.CreateMailbox{Name: normal(asked)}
+	if op.Name == "INBOX" {
 		return reply{no, "ALREADYEXISTS", "INBOX exists"}, nil
 	}
-	res, err := c.commit(mailbox.CreateMailbox{Name: name})
+	for _, use := range uses {
+		known, found := specialUses[strings.ToUpper(use)]
+		if !found || op.SpecialUse != "" {
+			return reply{no, "USEATTR", "A mailbox has one use, and it is none that is a view"}, nil
+		}
+		op.SpecialUse = known
+	}
+	res, err := c.commit(op)
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{ok, c.mailboxIDCode(res.Mailbox), "CREATE completed"}, nil
+	if c.rev2 && op.Name != strings.TrimSuffix(asked, delimiter) {
+		err = c.writeRenamed(op.Name, asked)
+	}
+	return reply{ok, c.mailboxIDCode(res.Mailbox), "CREATE completed"}, err
 }
 
+// createOptions reads (USE (\Sent)).
+func (p *parser) createOptions() (uses []string) {
+	if !p.accept(' ') || p.i == len(p.b) {
+		return nil
+	}
+	p.list(func() {
+		if p.word() != "USE" || !p.may("CREATE-SPECIAL-USE") {
+			p.fail("Unknown CREATE option")
+		}
+		p.sp()
+		p.list(func() {
+			p.expect('\\')
+			uses = append(uses, p.atom())
+		})
+	})
+	return uses
+}
+
+// normal is a new name as it is stored: without a delimiter at the end, and in Unicode's
+// form C (RFC 9051 section 5.1, RFC 5198), so that what looks the same is the same.
+func normal(name string) string {
+	return norm.NFC.String(strings.TrimSuffix(name, delimiter))
+}
+
+// delete removes a mailbox. Levels below it stay, and so does the name as a level
+// without messages while there are any (RFC 9051 section 6.3.5). Its subscription stays
+// (RFC 3501 section 6.3.6).
 func (c *conn) delete(p *parser) (reply, error) {
 	m, err := c.named(p)
+	if isNotFound(err) && m.Name != "" && c.isLevel(m.Name) {
+		return reply{no, "HASCHILDREN", "That is only a level above other mailboxes: delete them"}, nil
+	}
 	if err != nil {
 		return reply{}, err
 	}
-	_, err = c.commit(mailbox.DeleteMailbox{Mailbox: m.ID})
-	return done("DELETE"), err
+	if !m.Subscribed {
+		_, err = c.commit(mailbox.DeleteMailbox{Mailbox: m.ID})
+		return done("DELETE"), err
+	}
+	return done("DELETE"), c.changeAbsent(m.Name, true, mailbox.DeleteMailbox{Mailbox: m.ID})
+}
+
+// isLevel reports whether there are mailboxes below a name.
+func (c *conn) isLevel(name string) bool {
+	all, err := c.mailboxes()
+	return err == nil && slices.ContainsFunc(all, func(m mailbox.Mailbox) bool { return strings.HasPrefix(m.Name, name+delimiter) })
 }
 
 func (c *conn) rename(p *parser) (reply, error) {
 	p.sp()
 	from := p.mailbox()
 	p.sp()
-	to := strings.TrimSuffix(p.mailbox(), delimiter)
+	to := normal(p.mailbox())
 	if err := p.end(); err != nil {
 		return reply{}, err
 	}
@@ -60,13 +124,49 @@ func (c *conn) rename(p *parser) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	_, err = c.commit(mailbox.RenameMailbox{Mailbox: m.ID, Name: to})
+	if _, err = c.commit(mailbox.RenameMailbox{Mailbox: m.ID, Name: to}); err != nil {
+		return reply{}, err
+	}
+	if c.rev2 && m.ID != mailbox.Inbox {
+		err = c.writeRenamed(to, m.Name)
+	}
 	return done("RENAME"), err
 }
 
+// writeRenamed tells the new name of a mailbox, and of those below it, beside the old one
+// (RFC 9051 section 6.3.9.7).
+func (c *conn) writeRenamed(to, from string) error {
+	boxes, err := c.mailboxes()
+	if err != nil {
+		return err
+	}
+	l := &listing{response: "LIST", patterns: []string{to, to + delimiter + "*"}, rev2: true}
+	for _, n := range l.hierarchy(boxes) {
+		below, isBelow := strings.CutPrefix(n.name, to+delimiter)
+		if n.name != to && !isBelow {
+			continue
+		}
+		old := from
+		if isBelow {
+			old += delimiter + below
+		}
+		attrs, _ := l.attributes(n)
+		c.out.str("* LIST (").str(strings.Join(attrs, " ")).str(`) "/" `)
+		c.writeName(n.name)
+		c.out.str(` ("OLDNAME" (`)
+		c.writeName(old)
+		c.out.str("))").crlf()
+	}
+	return nil
+}
+
+// subscribe takes any name, also one that no mailbox has (RFC 3501 section 6.3.6).
 func (c *conn) subscribe(p *parser) (reply, error) {
 	m, err := c.named(p)
-	if err != nil {
+	switch {
+	case isNotFound(err) && m.Name != "":
+		return done("SUBSCRIBE"), c.changeAbsent(m.Name, true)
+	case err != nil:
 		return reply{}, err
 	}
 	_, err = c.commit(mailbox.Subscribe{Mailbox: m.ID, On: true})
@@ -75,21 +175,33 @@ func (c *conn) subscribe(p *parser) (reply, error) {
 
 func (c *conn) unsubscribe(p *parser) (reply, error) {
 	m, err := c.named(p)
-	if err != nil {
+	switch {
+	case isNotFound(err) && m.Name != "":
+		return done("UNSUBSCRIBE"), c.changeAbsent(m.Name, false)
+	case err != nil:
 		return reply{}, err
 	}
-	_, err = c.commit(mailbox.Subscribe{Mailbox: m.ID})
-	return done("UNSUBSCRIBE"), err
+	return done("UNSUBSCRIBE"), c.changeAbsent(m.Name, false, mailbox.Subscribe{Mailbox: m.ID})
 }
 
-// named reads the only argument, the name of a mailbox that exists.
+// named reads the only argument, the name of a mailbox. Of one that is not there the
+// result is *mailbox.Error NotFound beside a Mailbox with nothing but the name.
 func (c *conn) named(p *parser) (mailbox.Mailbox, error) {
 	p.sp()
 	name := p.mailbox()
 	if err := p.end(); err != nil {
 		return mailbox.Mailbox{}, err
 	}
-	return c.lookup(name)
+	m, err := c.lookup(name)
+	if isNotFound(err) {
+		m.Name = normal(name)
+	}
+	return m, err
+}
+
+func isNotFound(err error) bool {
+	var me *mailbox.Error
+	return errors.As(err, &me) && me.Kind == mailbox.NotFound
 }
 
 // writeName writes a mailbox name.

@@ -1,6 +1,8 @@
 package imapserver
 
 import (
+	"golang.org/x/text/unicode/norm"
+
 	"pizza/mailbox"
 )
 
@@ -10,9 +12,11 @@ func (c *conn) lookup(name string) (mailbox.Mailbox, error) {
 	if err != nil {
 		return mailbox.Mailbox{}, err
 	}
-	for _, m := range all {
-		if m.Name == name {
-			return m, nil
+	for _, spelt := range []string{name, norm.NFC.String(name)} {
+		for _, m := range all {
+			if m.Name == spelt {
+				return m, nil
+			}
 		}
 	}
 	return mailbox.Mailbox{}, &mailbox.Error{Op: "lookup", Kind: mailbox.NotFound, Name: name}

@@ -46,6 +46,7 @@ type conn struct {
 	failures int      // logins in a row
 	bads     int      // BAD commands in a row
 	utf8     bool     // ENABLE UTF8=ACCEPT
+	rev2     bool     // ENABLE IMAP4rev2
 	hidden   []string // capabilities that this account is not told of
 	// condstore: mod-sequences are told (see aware); qresync: ENABLE QRESYNC
 	condstore, qresync bool

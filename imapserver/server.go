@@ -22,6 +22,7 @@ type store interface {
 	Stage(ctx context.Context, account mailbox.AccountID, r io.Reader, limit int64) (mailbox.Blob, error)
 	Space(ctx context.Context, account mailbox.AccountID) (mailbox.Space, error)
 	OpenBlob(ctx context.Context, account mailbox.AccountID, id string) (mailbox.Body, error)
+	Record(ctx context.Context, account mailbox.AccountID, key string) (mailbox.Record, error)
 	NextMessageID(account mailbox.AccountID) (mailbox.MessageID, error)
 	Mailboxes(ctx context.Context, account mailbox.AccountID) ([]mailbox.Mailbox, error)
 	Snapshot(ctx context.Context, account mailbox.AccountID, id mailbox.MailboxID) (*mailbox.Snapshot, error)

@@ -118,8 +118,8 @@ type CreateMailbox struct {
 	SpecialUse imap.MailboxAttr
 }
 
-// DeleteMailbox removes a mailbox and its entries. Refused for INBOX and system
-// mailboxes. Its UIDVALIDITY is never used again.
+// DeleteMailbox removes a mailbox and its entries; those below it stay. Refused for INBOX
+// and system mailboxes. Its UIDVALIDITY is never used again.
 type DeleteMailbox struct{ Mailbox MailboxID }
 
 // RenameMailbox renames a mailbox and those below it; renaming INBOX moves its

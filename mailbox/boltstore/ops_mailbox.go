@@ -91,9 +91,6 @@ func (t *txn) deleteMailbox(op mailbox.DeleteMailbox, sel []row) error {
 	if ob.System || ob.ID == mailbox.Inbox {
 		return refused("delete", ob.Name, "this mailbox is part of the system and stays")
 	}
-	if len(t.below(ob.Name)) > 0 {
-		return refused("delete", ob.Name, "there are mailboxes below this one; delete them first")
-	}
 	if err := t.discard(op.Mailbox, sel); err != nil {
 		return err
 	}
@@ -175,6 +172,10 @@ func (t *txn) rename(ob *openBox, name string) error {
 		moved, err := mailbox.CleanName(name + string(bytes.TrimPrefix(k, []byte(old))))
 		if err != nil {
 			return err
+		}
+		// Without its parent, which was deleted, a mailbox may lie there already.
+		if _, taken := t.named(moved); taken {
+			return exists("rename", moved)
 		}
 		t.rekey(child, moved)
 	}

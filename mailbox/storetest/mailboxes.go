@@ -82,9 +82,9 @@ func testDeleteMailbox(f *fixture) {
 	old := f.snap(b)
 	wake, cancel := f.s.Watch(account, b)
 	defer cancel()
-	me := f.fails(mailbox.Refused, mailbox.DeleteMailbox{Mailbox: a.ID})
-	if me.Text == "" {
-		f.Error("refused without a reason")
+	f.commit(mailbox.DeleteMailbox{Mailbox: a.ID}) // what is below stays
+	if _, there := f.mailbox("A"); there {
+		f.Error("a mailbox with children is not deleted")
 	}
 	for _, system := range []mailbox.MailboxID{inbox, action, trash} {
 		f.same("code", f.fails(mailbox.Refused, mailbox.DeleteMailbox{Mailbox: system}).Code, "CANNOT")
@@ -98,11 +98,28 @@ func testDeleteMailbox(f *fixture) {
 	f.kind(err, mailbox.NotFound)
 	f.same("shared", f.places(shared), "1/1")
 	f.same("an old snapshot stays readable", old.Len(), 2)
-	res = f.commit(mailbox.DeleteMailbox{Mailbox: a.ID}, mailbox.CreateMailbox{Name: "A/B"})
+	res = f.commit(mailbox.CreateMailbox{Name: "A/B"})
 	m, _ := f.mailbox("A/B")
 	if m.ID == b || m.UIDValidity == old.Mailbox.UIDValidity || m.ID != res.Mailbox {
 		f.Errorf("made again: %+v, before %+v", m, old.Mailbox)
 	}
+}
+
+// testRenameOnto: a level whose mailbox was deleted is free, but what lies below it is not
+// replaced.
+func testRenameOnto(f *fixture) {
+	f.commit(mailbox.CreateMailbox{Name: "A/x"}, mailbox.CreateMailbox{Name: "B/x"}, mailbox.CreateMailbox{Name: "C/y"})
+	a, _ := f.mailbox("A")
+	b, _ := f.mailbox("B")
+	c, _ := f.mailbox("C")
+	bx, _ := f.mailbox("B/x")
+	f.commit(mailbox.DeleteMailbox{Mailbox: b.ID})
+	f.fails(mailbox.Exists, mailbox.RenameMailbox{Mailbox: a.ID, Name: "B"})
+	f.commit(mailbox.RenameMailbox{Mailbox: c.ID, Name: "B"})
+	now, _ := f.mailbox("B/x")
+	f.same("what lay there", now.ID, bx.ID)
+	_, there := f.mailbox("B/y")
+	f.same("moved below", there, true)
 }
 
 func testRenameMailbox(f *fixture) {

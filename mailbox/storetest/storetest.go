@@ -73,6 +73,7 @@ func Run(t *testing.T, open Open) {
 		{"Seeds", testSeeds},
 		{"CreateMailbox", testCreateMailbox},
 		{"DeleteMailbox", testDeleteMailbox},
+		{"RenameOnto", testRenameOnto},
 		{"RenameMailbox", testRenameMailbox},
 		{"RenameInbox", testRenameInbox},
 		{"MailboxNames", testMailboxNames},
