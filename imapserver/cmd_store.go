@@ -85,25 +85,22 @@ func (c *conn) storeFlags(p *parser, num numbering) (reply, error) {
 // storeThese changes flags and tells what the client has to know of it. It returns the
 // messages that UNCHANGEDSINCE left alone.
 func (c *conn) storeThese(sf imap.StoreFlags, op mailbox.StoreFlags, spans []span) (modified imap.UIDSet, err error) {
-	before := map[imap.UID]mailbox.Entry{}
-	c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
-		before[e.UID] = e
-		return true
-	})
+	before := c.sel.snap
 	res, err := c.commit(op)
 	if err != nil {
 		return nil, err
 	}
 	echo := newEchoes(c, sf)
-	c.tellBut(false, func(e mailbox.Entry) bool {
-		_, ours := before[e.UID]
-		return ours
-	})
-	c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
-		old := before[e.UID]
+	c.tellBut(false, func(e mailbox.Entry) bool { return op.UIDs.Contains(e.UID) })
+	c.sel.each(spans, func(seq uint32, e mailbox.Entry) bool {
+		if !sf.Silent {
+			c.writeFlagsOf(seq, e)
+			return c.out.err == nil
+		}
+		old, _ := before.Find(e.UID)
 		switch {
-		case !sf.Silent || res.Modified.Contains(e.UID) || e != old && !echo.expected(old, e):
-			c.writeFlags(e)
+		case res.Modified.Contains(e.UID) || e != old && !echo.expected(old, e):
+			c.writeFlagsOf(seq, e)
 		case c.condstore && (op.UnchangedSince != nil || e.ModSeq != old.ModSeq): // RFC 7162 section 3.1.3
 			c.writeModSeq(e)
 		}

@@ -181,9 +181,11 @@ func (c *conn) flagNames() string {
 }
 
 // writeFlags tells the flags of one entry, with its UID.
-func (c *conn) writeFlags(e mailbox.Entry) {
+func (c *conn) writeFlags(e mailbox.Entry) { c.writeFlagsOf(c.sel.seq(e.UID), e) }
+
+func (c *conn) writeFlagsOf(seq uint32, e mailbox.Entry) {
 	sh := c.show(e.Flags)
-	c.out.str("* ").num(uint64(c.sel.seq(e.UID))).str(" FETCH (UID ").num(uint64(e.UID)).str(" ")
+	c.out.str("* ").num(uint64(seq)).str(" FETCH (UID ").num(uint64(e.UID)).str(" ")
 	c.writeFlagsItem(e, sh)
 	if c.condstore {
 		c.out.str(" ")
