@@ -54,6 +54,11 @@ Running
 // statusText lists the live tasks and the open decisions of an account.
 func (a *Agent) statusText(ctx context.Context, account mailbox.AccountID) (string, error) {
 	var b strings.Builder
+	if r, on, err := a.parked(ctx, account); err != nil {
+		return "", err
+	} else if on {
+		fmt.Fprintf(&b, "Nothing runs: this store was restored from a backup of %s. Answer the mail about that in Action.\n\n", a.when(r.From))
+	}
 	runs, err := a.store.Lookup(ctx, account, indexLiveRuns)
 	if err != nil {
 		return "", err

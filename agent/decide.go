@@ -30,6 +30,7 @@ const reasonDeleted = "deleted unanswered"
 // outcomes says which verbs a kind of decision knows and where they lead.
 var outcomes = map[string]map[string]DecisionState{
 	decisionApproval: {"approve": Approved, "reject": Rejected, "expire": Expired},
+	decisionRestored: {"continue": Answered, "stop": Answered},
 	decisionUnknown:  {"happened": Answered, "repeat": Answered, "stop": Answered, "expire": Expired},
 }
 
@@ -102,6 +103,12 @@ func (a *Agent) logDecision(ctx context.Context, d Decision) {
 func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id string, v verdict) (Decision, []mailbox.Op, error) {
 	d, version, err := a.loadDecision(ctx, account, id)
 	if err != nil {
+		return d, nil, err
+	}
+	if d.Kind == decisionRestored {
+		return a.releaseOps(ctx, account, d, version, v)
+	}
+	if err := a.notParked(ctx, account, d); err != nil {
 		return d, nil, err
 	}
 	to, err := a.decidable(d, v)

@@ -197,7 +197,10 @@ func (r *review) keep(h *held) {
 // begin starts the window at whose end h is decided by verb.
 func (r *review) begin(h *held, verb, via string, source mailbox.MailboxID) error {
 	if h.Kind != decisionApproval {
-		return cannot("this asks what came of a call: answer it by reply with happened, repeat or stop")
+		return byReply(h.Decision)
+	}
+	if err := r.notParked(); err != nil {
+		return err
 	}
 	if !h.Expires.IsZero() && r.now.After(h.Expires) {
 		return cannot("this expired on " + r.a.when(h.Expires))
@@ -351,7 +354,7 @@ func (r *review) flag(it mailbox.ActItem, deletes, undeletes bool) error {
 	case deletes && boxVerb(box) != "":
 		return cannot("this is about to be decided; move it back to Action to take it back")
 	case deletes && box == Action && h.Kind != decisionApproval:
-		return cannot("this waits for your answer by reply: happened, repeat or stop")
+		return byReply(h.Decision)
 	case deletes && h.State == Open && h.Copied && (box == Action || box == mailbox.Inbox):
 		return r.begin(h, h.Verb, viaMove, box)
 	case undeletes && h.State == Deciding && h.Copied && box == h.Source:

@@ -45,11 +45,11 @@ func (r *review) ownEntry(it mailbox.ActItem) (*held, error) {
 	case r.act.From.ID != Action && r.act.From.ID != mailbox.Inbox:
 		return nil, cannot("move the one in Action or INBOX; this one is filed")
 	case h.Kind != decisionApproval:
-		return nil, cannot("this asks what came of a call: answer it by reply with happened, repeat or stop")
+		return nil, byReply(h.Decision)
 	case !h.Expires.IsZero() && r.now.After(h.Expires):
 		return nil, cannot("this expired on " + r.a.when(h.Expires))
 	}
-	return h, nil
+	return h, r.notParked()
 }
 
 func (r *review) move(op mailbox.MoveEntries) error {

@@ -92,6 +92,9 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	if err != nil {
 		return Shown{}, err
 	}
+	if f.Task == "" { // a decision of no task: restored
+		return a.showAlone(ctx, account, f.Decision)
+	}
 	th, _, err := a.thread(ctx, account, f.Task)
 	if err != nil {
 		return Shown{}, err

@@ -146,6 +146,10 @@ func (a *Agent) answersAnother(ctx context.Context, in *intake, d Decision) (boo
 func (a *Agent) decideByReply(ctx context.Context, in *intake, p *plan, d Decision, version uint64, v verdict) error {
 	decided, ops, err := a.decideOps(ctx, in.account(), d.ID, v)
 	var me *mailbox.Error
+	if errors.As(err, &me) && me.Kind == mailbox.Refused {
+		p.receipt.Note = "not decided; see your inbox"
+		return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, capital(me.Text)+".\n")
+	}
 	if errors.As(err, &me) && me.Text != "" { // expired, or decided a moment ago
 		p.receipt.Note = "too late; see your inbox"
 		return a.explain(ctx, in, p, d, version, "Not done: "+d.Subject, a.lateText(d))
@@ -178,8 +182,8 @@ func changedBlock(d Decision, text string) (diff string, changed bool) {
 // about names a decision in a mail of ours.
 func (a *Agent) about(d Decision) mail.About {
 	kind := mail.ForApproval
-	if d.Kind == decisionUnknown {
-		kind = mail.ForUnknown
+	if d.Kind != decisionApproval {
+		kind = d.Kind
 	}
 	return mail.About{Kind: kind, Sentence: cmp.Or(d.Sentence, d.Subject), Expires: a.local(d.Expires)}
 }

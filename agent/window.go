@@ -87,6 +87,9 @@ func (a *Agent) tendAccount(ctx context.Context, account mailbox.AccountID) {
 // tendOnce works everything that is due now and returns when it is to be called
 // again; zero: when something changes.
 func (a *Agent) tendOnce(ctx context.Context, account mailbox.AccountID) time.Time {
+	if a.rests(ctx, account) {
+		return a.now().Add(tendLease)
+	}
 	var next time.Time
 	sooner := func(t time.Time) {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {

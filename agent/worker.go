@@ -137,6 +137,12 @@ func (d *dispatcher) again() {
 // free already), and says how long until the next run is due, and whether a worker is
 // what it lacks.
 func (d *dispatcher) claim(ctx context.Context, have bool) (wait time.Duration, starved bool) {
+	if d.a.rests(ctx, d.account) {
+		if have {
+			<-d.a.slots
+		}
+		return lookEvery, false
+	}
 	for ctx.Err() == nil {
 		if !have {
 			select {

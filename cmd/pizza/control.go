@@ -61,6 +61,7 @@ func controlRoutes(s service) http.Handler {
 		var c credentialRequest
 		answer(w, r, &c, func(ctx context.Context) (any, error) { return struct{}{}, s.RemoveCredential(ctx, c) })
 	})
+	mux.HandleFunc("GET /backup", serveBackup(s))
 	return mux
 }
 

@@ -82,8 +82,9 @@ func newRoot() *cobra.Command {
 		newShow(g),
 		newDecide(g, "approve ID [TEXT]", "let happen what `pizza action` lists"),
 		newDecide(g, "reject ID [REASON]", "refuse it; the agent is told the reason"),
-		newDecide(g, "answer ID happened|repeat|stop", "say what became of an action that was cut off"),
+		newDecide(g, "answer ID happened|repeat|stop|continue", "answer a question: what became of an action that was cut off, or whether a restored store goes on"),
 		newCancel(g),
+		newBackup(g), newRestore(g),
 		newDemo(),
 	)
 	helpful(root)

@@ -31,6 +31,9 @@ type service interface {
 	PutCredential(ctx context.Context, r credentialRequest) (password string, err error)
 	RemoveCredential(ctx context.Context, r credentialRequest) error
 
+	// Backup writes an archive of the data root (internal/backup).
+	Backup(ctx context.Context, w io.Writer) error
+
 	Close() error
 }
 

@@ -32,6 +32,7 @@ const (
 	ForUnknown   = "unknown"   // the outcome of a call is not known
 	ForQuestion  = "question"
 	ForLimit     = "limit"
+	ForRestored  = "restored" // the store came out of a backup
 	ForResult    = "result"
 	ForStatus    = "status"
 )
@@ -62,9 +63,10 @@ var verbWords = map[string]map[string]Verb{
 		"reject": Reject, "rejected": Reject, "no": Reject, "deny": Reject,
 		"edit": Edit, "always": Always, "answer": Answer, "cancel task": CancelTask,
 	},
-	ForUnknown: {"happened": Happened, "repeat": Repeat, "stop": Stop, "cancel task": CancelTask},
-	ForLimit:   {"continue": Continue, "stop": Stop, "cancel task": CancelTask},
-	ForResult:  {"cancel": CancelTask, "stop": CancelTask, "cancel task": CancelTask, "fork": Fork},
+	ForUnknown:  {"happened": Happened, "repeat": Repeat, "stop": Stop, "cancel task": CancelTask},
+	ForLimit:    {"continue": Continue, "stop": Stop, "cancel task": CancelTask},
+	ForRestored: {"continue": Continue, "stop": Stop},
+	ForResult:   {"cancel": CancelTask, "stop": CancelTask, "cancel task": CancelTask, "fork": Fork},
 }
 
 // anyVerb are the words that, later in a text, contradict another verb.

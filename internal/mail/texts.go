@@ -46,6 +46,8 @@ func (a About) words() string {
 		return "  Write the word happened if it was done.\n  Write the word repeat to have it done once more.\n  Write the word stop to end the task."
 	case ForLimit:
 		return "  Write the word continue to let it go on.\n  Write the word stop to end it."
+	case ForRestored:
+		return "  Write the word continue to let everything go on.\n  Write the word stop to end what was open."
 	case ForQuestion:
 		return "  Write your answer; all of it goes to the agent."
 	}

@@ -36,6 +36,9 @@ type stage struct {
 	bytes int64 // of data in memory
 	timer *time.Timer
 	done  bool
+
+	frozen int   // backups at work
+	later  []sum // files that go when they are done
 }
 
 // staged is one blob that waits. data is nil when it lies in its file.
@@ -252,6 +255,10 @@ func (s *stage) open(id sum) (mailbox.Body, bool, error) {
 func (s *stage) remove(id sum) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.frozen > 0 {
+		s.later = append(s.later, id)
+		return nil
+	}
 	if s.held[id] != nil {
 		return nil
 	}

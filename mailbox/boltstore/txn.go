@@ -123,6 +123,9 @@ func (g *group) run(r *request) (res mailbox.Result, err error) {
 }
 
 func (t *txn) apply() error {
+	if t.req.renumber {
+		return t.sticky(t.renumber())
+	}
 	if t.req.seeds != nil {
 		return t.sticky(t.seed(t.req.seeds))
 	}

@@ -24,6 +24,8 @@ type request struct {
 	seeds []mailbox.Mailbox // not nil: add missing seed mailboxes instead
 	view  *viewWork         // not nil: work on a view instead
 
+	renumber bool // instead: see Store.Renumber
+
 	now     time.Time
 	encoded map[*mime.Structure][]byte
 	state   atomic.Int32 // waiting -> taken (by the writer) | left (by who asked)
