@@ -214,19 +214,19 @@ func (r *crashRig) questionOf(it item, text string) (ledger int, line string) {
 	return ledger, "first"
 }
 
-func (r *crashRig) dial() (*imapclient.Client, error) {
-	c, err := imapclient.DialInsecure(r.s.endpoints.IMAP, nil)
+func dialIMAP(addr, password string) (*imapclient.Client, error) {
+	c, err := imapclient.DialInsecure(addr, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Login("me", r.password).Wait(); err != nil {
+	if err := c.Login("me", password).Wait(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
 func (r *crashRig) fetchText(box string, uid int) (string, error) {
-	c, err := r.dial()
+	c, err := dialIMAP(r.s.endpoints.IMAP, r.password)
 	if err != nil {
 		return "", err
 	}
@@ -245,7 +245,7 @@ func (r *crashRig) fetchText(box string, uid int) (string, error) {
 // checkUIDs compares each UID's Message-ID with what it was before. Errors of the
 // connection are the kill.
 func (r *crashRig) checkUIDs() {
-	c, err := r.dial()
+	c, err := dialIMAP(r.s.endpoints.IMAP, r.password)
 	if err != nil {
 		return
 	}
