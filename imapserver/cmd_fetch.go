@@ -279,6 +279,9 @@ func (c *conn) fetch(p *parser, num numbering) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if f.partial != nil {
+		spans = c.sel.part(spans, f.partial)
+	}
 	if f.vanished {
 		c.writeVanishedSince(set, f.since)
 	}

@@ -65,7 +65,7 @@ func (c *conn) writeNumbers(name string, s *searching, hits []hit, num numbering
 }
 
 func (s *searching) onlySaves() bool {
-	return s.ReturnSave && !s.ReturnMin && !s.ReturnMax && !s.ReturnAll && !s.ReturnCount
+	return s.ReturnSave && !s.ReturnMin && !s.ReturnMax && !s.ReturnAll && !s.ReturnCount && s.partial == nil
 }
 
 type hit struct {
@@ -95,20 +95,28 @@ func (s *searching) toSave(hits []hit) (set imap.UIDSet) {
 	return set
 }
 
-// returned picks of the hits those that the answer speaks of: the ends, when only these
-// were asked for (RFC 5182 section 2.4, RFC 4731 section 3.2).
+// returned picks of the hits those that the answer speaks of: the ends and a part, when
+// only these were asked for (RFC 5182 section 2.4, RFC 4731 section 3.2, RFC 9394
+// section 3.2).
 func (s *searching) returned(hits []hit) []hit {
-	if len(hits) == 0 || !s.ReturnMin && !s.ReturnMax || s.ReturnAll || s.ReturnCount {
+	n := len(hits)
+	if n == 0 || s.ReturnAll || s.ReturnCount || !s.ReturnMin && !s.ReturnMax && s.partial == nil {
 		return hits
 	}
-	first, last := hits[0], hits[len(hits)-1]
-	switch {
-	case !s.ReturnMax:
-		return []hit{first}
-	case !s.ReturnMin:
-		return []hit{last}
+	from, to := 0, 0
+	if s.partial != nil {
+		from, to = s.partial.of(n)
 	}
-	return []hit{first, last}
+	part := hits[from:max(from, to)]
+	out := make([]hit, 0, len(part)+2)
+	if s.ReturnMin && (from > 0 || len(part) == 0) {
+		out = append(out, hits[0])
+	}
+	out = append(out, part...)
+	if s.ReturnMax && (len(out) == 0 || out[len(out)-1] != hits[n-1]) {
+		out = append(out, hits[n-1])
+	}
+	return out
 }
 
 // highest returns the highest mod-sequence of hits.
@@ -137,11 +145,21 @@ func (c *conn) writeESearch(s *searching, hits []hit, num numbering) {
 			w.str(" ALL ").bytes(appendRuns(nil, n, func(i int) uint32 { return number(hits[i]) }))
 		}
 	}
+	if s.partial != nil {
+		from, to := s.partial.of(len(hits))
+		w.str(" PARTIAL (").str(s.partial.text).str(" ")
+		if from < to {
+			w.bytes(appendRuns(nil, to-from, func(i int) uint32 { return number(hits[from+i]) }))
+		} else {
+			w.str("NIL")
+		}
+		w.str(")")
+	}
 	if s.ReturnCount {
 		w.str(" COUNT ").num(uint64(len(hits)))
 	}
-	if s.modSeqs && len(hits) > 0 {
-		w.str(" MODSEQ ").num(uint64(highest(s.returned(hits))))
+	if m := highest(s.returned(hits)); s.modSeqs && m > 0 {
+		w.str(" MODSEQ ").num(uint64(m))
 	}
 	w.crlf()
 }

@@ -80,7 +80,7 @@ func (p *parser) unchangedSince() (since *mailbox.ModSeq) {
 		return nil
 	}
 	p.list(func() {
-		if p.word() != "UNCHANGEDSINCE" || since != nil {
+		if p.word() != "UNCHANGEDSINCE" || since != nil || !p.may("CONDSTORE") {
 			p.fail("Unknown STORE modifier")
 		}
 		p.sp()
@@ -112,6 +112,7 @@ type fetchModifiers struct {
 	changed  bool           // CHANGEDSINCE was given
 	since    mailbox.ModSeq // its mod-sequence
 	vanished bool           // VANISHED, too
+	partial  *partial
 }
 
 func (p *parser) fetchModifiers(f *fetching, num numbering) {
@@ -119,13 +120,15 @@ func (p *parser) fetchModifiers(f *fetching, num numbering) {
 		return
 	}
 	p.list(func() {
-		switch p.word() {
-		case "CHANGEDSINCE":
+		switch name := p.word(); {
+		case name == "CHANGEDSINCE" && p.may("CONDSTORE"):
 			p.sp()
 			f.changed, f.since = true, p.modSeq()
 			f.add(fetchItem{kind: fetchModSeq, label: "MODSEQ"})
-		case "VANISHED":
+		case name == "VANISHED":
 			f.vanished = true
+		case name == "PARTIAL" && p.may("PARTIAL") && f.partial == nil && num == uidNumbers:
+			f.partial = p.partial()
 		default:
 			p.fail("Unknown FETCH modifier")
 		}

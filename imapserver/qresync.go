@@ -32,10 +32,10 @@ func (p *parser) selectOptions() (opt selectOptions) {
 		return opt
 	}
 	p.list(func() {
-		switch p.word() {
-		case "CONDSTORE":
+		switch name := p.word(); {
+		case name == "CONDSTORE" && p.may("CONDSTORE"):
 			opt.condstore = true
-		case "QRESYNC":
+		case name == "QRESYNC":
 			p.sp()
 			opt.resync = p.resync()
 		default:

@@ -63,7 +63,8 @@ type searching struct {
 	extended bool // RETURN was given: answer with ESEARCH (RFC 4731)
 	imap.SearchOptions
 	charset string // one that we do not know
-	modSeqs bool   // MODSEQ is among the keys: the answer tells the highest one
+	partial *partial
+	modSeqs bool // MODSEQ is among the keys: the answer tells the highest one
 }
 
 // maxNesting is how deep search keys may be nested.
@@ -93,7 +94,10 @@ func (p *parser) returning(s *searching) {
 	p.sp()
 	p.list(func() { s.option(p) })
 	p.sp()
-	if !s.ReturnMin && !s.ReturnMax && !s.ReturnAll && !s.ReturnCount && !s.ReturnSave {
+	if s.ReturnAll && s.partial != nil {
+		p.fail("Either ALL or PARTIAL") // RFC 9394 section 3.1
+	}
+	if !s.ReturnMin && !s.ReturnMax && !s.ReturnAll && !s.ReturnCount && !s.ReturnSave && s.partial == nil {
 		s.ReturnAll = true
 	}
 }
@@ -135,6 +139,11 @@ func (s *searching) option(p *parser) {
 		s.ReturnCount = true
 	case "SAVE":
 		s.ReturnSave = true
+	case "PARTIAL":
+		if s.partial != nil || !p.may("PARTIAL") {
+			p.fail("Unknown SEARCH option")
+		}
+		s.partial = p.partial()
 	default:
 		p.fail("Unknown SEARCH option")
 	}
