@@ -45,7 +45,7 @@ func (c *conn) capabilities() string {
 			caps = append(caps, "STARTTLS")
 		}
 		if c.mayLogin() {
-			caps = append(caps, "AUTH=PLAIN", "AUTH=LOGIN")
+			caps = append(caps, "AUTH=PLAIN", "AUTH=LOGIN", "AUTH=SCRAM-SHA-256")
 		} else {
 			caps = append(caps, "LOGINDISABLED")
 		}

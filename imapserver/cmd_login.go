@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"pizza/internal/scram"
 	"pizza/mailbox"
 )
 
@@ -35,7 +36,7 @@ func needsTLS() reply {
 	return reply{no, "PRIVACYREQUIRED", "Use TLS to log in"}
 }
 
-// authenticate runs AUTHENTICATE with PLAIN (RFC 4616) or LOGIN, with an initial
+// authenticate runs AUTHENTICATE with PLAIN (RFC 4616), LOGIN or SCRAM-SHA-256, with an initial
 // response (RFC 4959) or without.
 func (c *conn) authenticate(p *parser) (reply, error) {
 	p.sp()
@@ -69,6 +70,8 @@ func (c *conn) authenticate(p *parser) (reply, error) {
 			return x.reply()
 		}
 		return c.enter("", string(user), string(password))
+	case scram.Mechanism:
+		return c.scram(&x)
 	}
 	return reply{kind: no, text: "Unknown authentication mechanism"}, nil
 }
@@ -131,6 +134,37 @@ func (x *exchange) reply() (reply, error) {
 // the check failed, is not told.
 func (c *conn) enter(authzid, user, password string) (reply, error) {
 	id, err := c.srv.opt.Accounts.Authenticate(c.ctx, user, password)
+	return c.admit(authzid, user, id, err)
+}
+
+// scram runs SCRAM-SHA-256. The server's proof is the last challenge; the client answers
+// it with nothing.
+func (c *conn) scram(x *exchange) (reply, error) {
+	s := scram.New(func(login string) (mailbox.Verifiers, error) { return c.srv.opt.Accounts.Verifiers(c.ctx, login) })
+	challenge, ended, err := "", false, error(nil)
+	for !ended {
+		response := x.ask(challenge)
+		if x.err != nil {
+			return x.reply()
+		}
+		var next []byte
+		if next, ended, err = s.Next(response); err != nil {
+			break
+		}
+		challenge = string(next)
+	}
+	user, authzid := s.User()
+	switch {
+	case errors.Is(err, scram.ErrSyntax):
+		return reply{kind: bad, text: "Malformed SCRAM message"}, nil
+	case errors.Is(err, scram.ErrProof):
+		return c.loginFailed(user), nil
+	}
+	return c.admit(authzid, user, s.Identity(), err)
+}
+
+// admit lets in who a mechanism found to be id, or answers with what is in the way.
+func (c *conn) admit(authzid, user string, id mailbox.Identity, err error) (reply, error) {
 	var me *mailbox.Error
 	switch {
 	case err == nil && !speaksFor(id, user, authzid):
@@ -144,7 +178,7 @@ func (c *conn) enter(authzid, user, password string) (reply, error) {
 		c.hide(id.Login)
 		return reply{ok, "CAPABILITY " + c.capabilities(), "Logged in"}, nil
 	case errors.As(err, &me) && (me.Kind == mailbox.Denied || me.Kind == mailbox.NotFound || me.Kind == mailbox.Invalid):
-		return c.loginFailed(), nil
+		return c.loginFailed(user), nil
 	}
 	return reply{}, err
 }
@@ -156,15 +190,20 @@ func speaksFor(id mailbox.Identity, user, authzid string) bool {
 		slices.Contains(id.Addresses, strings.ToLower(authzid))
 }
 
-// loginFailed answers a wrong password, each time later; the last one ends the
-// connection.
-func (c *conn) loginFailed() reply {
+// loginFailed answers a wrong password, each time later, by what was tried here and by
+// what was tried at this login anywhere; the last one ends the connection.
+func (c *conn) loginFailed(user string) reply {
 	c.failures++
-	t := time.NewTimer(c.srv.opt.LoginDelay << (c.failures - 1))
+	wait := c.srv.opt.LoginDelay << (c.failures - 1)
+	if c.srv.opt.Guesses != nil {
+		wait = max(wait, c.srv.opt.Guesses.Wrong(user))
+	}
+	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
 	case <-c.ctx.Done():
+	case <-c.srv.done:
 	}
 	if c.failures >= maxLogins {
 		c.end("Too many failed logins")

@@ -18,6 +18,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 
 	"pizza/internal/mime"
+	"pizza/internal/scram/scramtest"
 	"pizza/mailbox"
 	"pizza/mailbox/boltstore"
 )
@@ -37,6 +38,14 @@ func (logins) Authenticate(_ context.Context, login, password string) (mailbox.I
 	}
 	return mailbox.Identity{Account: account, Login: login, Credential: "default", Scope: scope,
 		Addresses: []string{login + "@localhost"}}, nil
+}
+
+// Verifiers has them for the same logins, and none that fit for others.
+func (l logins) Verifiers(ctx context.Context, login string) (mailbox.Verifiers, error) {
+	if id, err := l.Authenticate(ctx, login, "secret"); err == nil {
+		return scramtest.Verifiers(id, "secret"), nil
+	}
+	return scramtest.Verifiers(mailbox.Identity{}, rand.Text()), nil
 }
 
 // house is a server with a store of its own.

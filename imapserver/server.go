@@ -37,12 +37,20 @@ type store interface {
 // authenticator checks passwords. mailbox.Accounts has it.
 type authenticator interface {
 	Authenticate(ctx context.Context, login, password string) (mailbox.Identity, error)
+	Verifiers(ctx context.Context, login string) (mailbox.Verifiers, error)
+}
+
+// guesses remembers wrong passwords across connections (internal/guesses).
+type guesses interface {
+	// Wrong returns how long the answer to a wrong password has to wait.
+	Wrong(login string) time.Duration
 }
 
 // Options configures a Server. Zero values mean the defaults named here.
 type Options struct {
 	Store    store
 	Accounts authenticator
+	Guesses  guesses      // nil: only what a connection itself tried counts
 	TLS      *tls.Config  // nil: no STARTTLS
 	Log      *slog.Logger // nil: none
 	Name     string       // product, for ID; default "Pizza Mail"

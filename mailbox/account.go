@@ -9,6 +9,10 @@ type Accounts interface {
 	// "me@pizza.localhost", any case. *Error Denied when login or password is wrong
 	// (the same error and the same time for both).
 	Authenticate(ctx context.Context, login, password string) (Identity, error)
+	// Verifiers returns what SCRAM-SHA-256 needs to check a login without its password.
+	// For an unknown login it makes up an answer, always the same one, that fits no
+	// password. The error is never about the login.
+	Verifiers(ctx context.Context, login string) (Verifiers, error)
 	// Put makes or replaces a credential of an account, and the account when new.
 	Put(ctx context.Context, acc Account, cred Credential, password string) error
 	// Remove removes one credential, or with name "" the account's login as a whole
@@ -30,4 +34,18 @@ type Account struct {
 type Credential struct {
 	Name  string // "default", or as the person named it
 	Scope Scope
+}
+
+// Verifiers are the SCRAM-SHA-256 verifiers (RFC 5802 section 3) of a login: one salt,
+// and a key for each of its credentials.
+type Verifiers struct {
+	Salt       []byte
+	Iterations int
+	Keys       []Verifier
+}
+
+// Verifier is what is stored of one password, and who logs in by it.
+type Verifier struct {
+	Identity       Identity
+	Stored, Server []byte // StoredKey and ServerKey
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 
+	"pizza/internal/scram"
 	"pizza/mailbox"
 )
 
@@ -21,7 +22,7 @@ const (
 
 var (
 	errPlainText   = refuse(538, 7, 11, "encryption is needed to log in: use STARTTLS or the TLS port")
-	errMechanism   = refuse(504, 5, 4, "no such mechanism: use PLAIN or LOGIN")
+	errMechanism   = refuse(504, 5, 4, "no such mechanism: use SCRAM-SHA-256, PLAIN or LOGIN")
 	errCredentials = refuse(535, 7, 8, "wrong user name or password")
 	errIdentity    = refuse(535, 7, 8, "the authorization identity is not the user")
 	errReadOnly    = refuse(535, 7, 8, "this password may only read mail, not send")
@@ -38,7 +39,7 @@ func (s *session) AuthMechanisms() []string {
 	if !s.mayLogin() {
 		return nil
 	}
-	return []string{sasl.Plain, sasl.Login}
+	return []string{sasl.Plain, sasl.Login, scram.Mechanism}
 }
 
 // Auth begins an exchange.
@@ -51,8 +52,38 @@ func (s *session) Auth(mech string) (sasl.Server, error) {
 		return &exchange{s: s, server: sasl.NewPlainServer(s.plainLogin)}, nil
 	case sasl.Login:
 		return &exchange{s: s, server: &loginServer{login: s.logIn}}, nil
+	case scram.Mechanism:
+		return &exchange{s: s, server: newScram(s)}, nil
 	}
 	return nil, s.answer("auth", errMechanism)
+}
+
+// scramServer is SCRAM-SHA-256. The client answers the server's proof with nothing.
+type scramServer struct {
+	s *session
+	*scram.Server
+}
+
+func newScram(s *session) *scramServer {
+	return &scramServer{s, scram.New(func(login string) (mailbox.Verifiers, error) {
+		return s.g.srv.opts.Accounts.Verifiers(s.ctx, login)
+	})}
+}
+
+func (m *scramServer) Next(response []byte) (challenge []byte, done bool, err error) {
+	challenge, done, err = m.Server.Next(response)
+	user, authzid := m.User()
+	switch {
+	case errors.Is(err, scram.ErrProof):
+		return nil, true, m.s.refused(user, errCredentials)
+	case errors.Is(err, scram.ErrSyntax):
+		return nil, true, errResponse
+	case err != nil || !done:
+		return challenge, done, m.s.fault(err)
+	case !sameLogin(authzid, user):
+		return nil, true, m.s.refused(user, errIdentity)
+	}
+	return nil, true, m.s.admit(user, m.Identity())
 }
 
 // exchange stands around a mechanism: it tells the guard when the next line is a
@@ -104,10 +135,15 @@ func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err er
 // plainLogin accepts an authorization identity that names the user (neomutt sends
 // one), in any of the forms a login has.
 func (s *session) plainLogin(identity, user, password string) error {
-	if identity != "" && !strings.EqualFold(identity, user) && !strings.EqualFold(localPart(identity), localPart(user)) {
-		return s.refused(errIdentity)
+	if !sameLogin(identity, user) {
+		return s.refused(user, errIdentity)
 	}
 	return s.logIn(user, password)
+}
+
+// sameLogin reports whether an authorization identity, if there is one, is the user.
+func sameLogin(identity, user string) bool {
+	return identity == "" || strings.EqualFold(localPart(identity), localPart(user))
 }
 
 func localPart(addr string) string {
@@ -119,12 +155,26 @@ func (s *session) logIn(user, password string) error {
 	id, err := s.g.srv.opts.Accounts.Authenticate(s.ctx, user, password)
 	switch {
 	case errors.Is(err, &mailbox.Error{Kind: mailbox.Denied}), errors.Is(err, &mailbox.Error{Kind: mailbox.NotFound}), isDenied(err):
-		return s.refused(errCredentials)
+		return s.refused(user, errCredentials)
 	case err != nil:
-		s.g.link.log.Error("smtp login", "err", err)
-		return errLoginFault
-	case id.Scope != mailbox.ScopeFull && id.Scope != mailbox.ScopeSend:
-		return s.refused(errReadOnly)
+		return s.fault(err)
+	}
+	return s.admit(user, id)
+}
+
+// fault answers a login that could not be checked.
+func (s *session) fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.g.link.log.Error("smtp login", "err", err)
+	return errLoginFault
+}
+
+// admit lets a login in, if it may send.
+func (s *session) admit(user string, id mailbox.Identity) error {
+	if id.Scope != mailbox.ScopeFull && id.Scope != mailbox.ScopeSend {
+		return s.refused(user, errReadOnly)
 	}
 	s.mu.Lock()
 	s.id = &id
@@ -140,11 +190,15 @@ func isDenied(err error) bool {
 	return errors.As(err, &me) && (me.Kind == mailbox.Denied || me.Kind == mailbox.NotFound)
 }
 
-// refused counts a refused login, waits, and after the third ends the connection.
-func (s *session) refused(err error) error {
+// refused counts a refused login, waits, by what was tried here and by what was tried at
+// this login anywhere, and after the third ends the connection.
+func (s *session) refused(user string, err error) error {
 	n := s.g.link.failures.Add(1)
 	s.g.link.log.Warn("smtp login refused", "remote", s.g.link.remote, "err", err)
 	delay := min(s.g.srv.opts.AuthDelay<<(n-1), maxDelay)
+	if g := s.g.srv.opts.Guesses; g != nil && errors.Is(err, errCredentials) {
+		delay = max(delay, g.Wrong(user))
+	}
 	if !wait(s.ctx, delay) {
 		return context.Cause(s.ctx)
 	}

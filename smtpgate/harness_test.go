@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"pizza/internal/scram/scramtest"
 	"pizza/mailbox"
 )
 
@@ -49,6 +50,18 @@ type taken struct {
 
 func newBackend() *backend {
 	return &backend{blobs: map[string][]byte{}, receipt: mailbox.Receipt{Task: "k3v9m2x7qa"}}
+}
+
+// Verifiers has them for the logins that Authenticate knows, and none that fit for others.
+func (b *backend) Verifiers(ctx context.Context, login string) (mailbox.Verifiers, error) {
+	id, err := b.Authenticate(ctx, login, "secret")
+	switch {
+	case err == nil:
+		return scramtest.Verifiers(id, "secret"), nil
+	case errors.Is(err, &mailbox.Error{Kind: mailbox.Denied}), isDenied(err):
+		return scramtest.Verifiers(mailbox.Identity{}, rand.Text()), nil
+	}
+	return mailbox.Verifiers{}, err
 }
 
 func (b *backend) Authenticate(_ context.Context, login, password string) (mailbox.Identity, error) {

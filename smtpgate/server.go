@@ -20,6 +20,13 @@ import (
 // authenticator checks a login. mailbox.Accounts satisfies it.
 type authenticator interface {
 	Authenticate(ctx context.Context, login, password string) (mailbox.Identity, error)
+	Verifiers(ctx context.Context, login string) (mailbox.Verifiers, error)
+}
+
+// guesses remembers wrong passwords across connections (internal/guesses).
+type guesses interface {
+	// Wrong returns how long the answer to a wrong password has to wait.
+	Wrong(login string) time.Duration
 }
 
 // handler decides what becomes of mail.
@@ -42,6 +49,7 @@ type stager interface {
 // times are the defaults named.
 type Options struct {
 	Accounts authenticator
+	Guesses  guesses // nil: only what a connection itself tried counts
 	Handler  handler
 	Stager   stager
 	TLS      *tls.Config  // nil: no STARTTLS, and ServeTLS fails

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"pizza/internal/scram/scramtest"
 	"pizza/mailbox"
 )
 
@@ -519,5 +521,78 @@ func BenchmarkBody(b *testing.B) {
 		if err != nil || n != int64(len(message)-3) {
 			b.Fatal(n, err)
 		}
+	}
+}
+
+// TestScram: SCRAM-SHA-256, with and without an initial response; a wrong proof and an
+// unknown login get the same answer, and count as guesses at the login.
+func TestScram(t *testing.T) {
+	t.Parallel()
+	g := &guessed{}
+	h := start(t, func(o *Options) { o.Guesses = g })
+	for _, tt := range []struct {
+		client  scramtest.Client
+		initial bool
+		want    string
+	}{
+		{scramtest.Client{User: "me", Password: "secret"}, true, "235 "},
+		{scramtest.Client{User: "me", Password: "secret", Authzid: "me@localhost"}, false, "235 "},
+		{scramtest.Client{User: "me", Password: "secret", Authzid: "cron"}, true, "535 "},
+		{scramtest.Client{User: "me", Password: "wrong"}, true, "535 5.7.8 wrong user name or password"},
+		{scramtest.Client{User: "you", Password: "secret"}, true, "535 5.7.8 wrong user name or password"},
+		{scramtest.Client{User: "reader", Password: "secret"}, true, "535 5.7.8 this password may only read"},
+		{scramtest.Client{User: "broken", Password: "secret"}, true, "454 "},
+	} {
+		tt.client.Nonce = "abc"
+		scramLogin(t, h.dial(), &tt.client, tt.initial, tt.want)
+	}
+	if got := fmt.Sprint(g.logins); got != "[me you]" {
+		t.Errorf("wrong passwords of %s", got)
+	}
+	h.dial().do("EHLO x", "") // stays usable
+}
+
+type guessed struct{ logins []string }
+
+func (g *guessed) Wrong(login string) time.Duration {
+	g.logins = append(g.logins, login)
+	return 0
+}
+
+func scramLogin(t *testing.T, p *peer, c *scramtest.Client, initial bool, want string) {
+	t.Helper()
+	code := base64.StdEncoding.EncodeToString
+	p.want("220 ")
+	p.do("EHLO x", "250-")
+	first := "AUTH SCRAM-SHA-256 " + code([]byte(c.First()))
+	if !initial {
+		p.do("AUTH SCRAM-SHA-256", "334 ")
+		first = code([]byte(c.First()))
+	}
+	got := p.do(first, "")
+	if !strings.HasPrefix(got, "334 ") {
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", c.User, got)
+		}
+		return
+	}
+	challenge, err := base64.StdEncoding.DecodeString(strings.TrimSpace(got[4:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	final, err := c.Final(string(challenge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = p.do(code([]byte(final)), "")
+	if strings.HasPrefix(got, "334 ") {
+		proof, err := base64.StdEncoding.DecodeString(strings.TrimSpace(got[4:]))
+		if err != nil || !c.Trusts(string(proof)) {
+			t.Errorf("the server's proof is %q", proof)
+		}
+		got = p.do("", "")
+	}
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("%s: %s", c.User, got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"pizza/imapserver"
 	"pizza/internal/config"
+	"pizza/internal/guesses"
 	"pizza/mailbox"
 	"pizza/smtpgate"
 	"pizza/web"
@@ -114,12 +115,13 @@ func newServers(a *app) (*servers, error) {
 func (s *servers) build() {
 	a := s.app
 	tls := a.ca.ServerConfig()
+	wrong := guesses.New(time.Second, nil) // of both servers: a guess by SMTP slows those by IMAP
 	s.imap = imapserver.New(imapserver.Options{
-		Store: a.store, Accounts: a.accounts, TLS: tls, Log: a.log.With("server", "imap"),
+		Store: a.store, Accounts: a.accounts, Guesses: wrong, TLS: tls, Log: a.log.With("server", "imap"),
 		Name: "Pizza Mail", Version: version, MaxLiteral: a.settings.MaxMessage(),
 	})
 	s.smtp = smtpgate.New(smtpgate.Options{
-		Accounts: a.accounts, Handler: a.agent, Stager: a.store, TLS: tls, Domain: a.settings.Domain,
+		Accounts: a.accounts, Guesses: wrong, Handler: a.agent, Stager: a.store, TLS: tls, Domain: a.settings.Domain,
 		MaxSize: a.settings.MaxMessage(), Log: a.log.With("server", "smtp"),
 	})
 	s.web = &http.Server{Handler: web.New(s.webOptions()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}

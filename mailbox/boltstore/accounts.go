@@ -25,12 +25,17 @@ import (
 
 const (
 	iterations = 20_000 // of PBKDF2; RFC 7677 section 4 asks for 4096 at least
-	maxProven  = 1024   // successful logins kept in memory
+	saltSize   = 16
+	maxProven  = 1024 // successful logins kept in memory
 	domain     = "localhost"
 	alias      = "pizza.localhost"
 )
 
-var bucketLogins = []byte("login") // login -> account, JSON
+var (
+	bucketLogins = []byte("login") // login -> account, JSON
+	bucketMeta   = []byte("meta")
+	keyFake      = []byte("fake") // in bucketMeta: what answers for unknown logins are made from
+)
 
 // Accounts is the logins of a data root, in accounts.db. Of a password it keeps a
 // SCRAM-SHA-256 verifier (RFC 5802 section 3). The salt is one an account: a SCRAM
@@ -41,6 +46,7 @@ type Accounts struct {
 	slots chan struct{} // derivations at once: a flood of logins must not take the machine
 
 	secret []byte // of this process
+	fake   []byte // of this file
 
 	mu     sync.Mutex
 	proven map[[32]byte]mailbox.Identity
@@ -66,16 +72,29 @@ type verifier struct {
 }
 
 func newAccounts(db *bolt.DB) (*Accounts, error) {
-	err := db.Update(func(tx *bolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(bucketLogins)
-		return err
-	})
+	secret, fake := make([]byte, 32), make([]byte, 32)
+	_, err := rand.Read(secret)
 	if err != nil {
 		return nil, err
 	}
-	secret := make([]byte, 32)
-	_, err = rand.Read(secret)
-	return &Accounts{db: db, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
+	err = db.Update(func(tx *bolt.Tx) error {
+		if _, err := tx.CreateBucketIfNotExists(bucketLogins); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucketIfNotExists(bucketMeta)
+		if err != nil {
+			return err
+		}
+		if old := b.Get(keyFake); old != nil {
+			copy(fake, old)
+			return nil
+		}
+		if _, err := rand.Read(fake); err != nil {
+			return err
+		}
+		return b.Put(keyFake, fake)
+	})
+	return &Accounts{db: db, fake: fake, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
 		secret: secret, proven: map[[32]byte]mailbox.Identity{}}, err
 }
 
@@ -123,9 +142,37 @@ func (a *Accounts) Authenticate(ctx context.Context, name, password string) (mai
 	if match == nil {
 		return mailbox.Identity{}, fail("authenticate", mailbox.Denied, "", "login or password is wrong")
 	}
-	id := mailbox.Identity{Account: acc.ID, Login: name, Credential: match.Name, Scope: match.Scope,
-		Addresses: []string{name + "@" + domain, name + "@" + alias}}
+	id := acc.identity(name, *match)
 	return id, a.remember(proof, id, acc)
+}
+
+// identity is who logs in as name by a credential.
+func (l login) identity(name string, v verifier) mailbox.Identity {
+	return mailbox.Identity{Account: l.ID, Login: name, Credential: v.Name, Scope: v.Scope,
+		Addresses: []string{name + "@" + domain, name + "@" + alias}}
+}
+
+// Verifiers returns the verifiers of a login. What is made up for an unknown one is
+// the same after a restart: an account that changes its salt would be none.
+func (a *Accounts) Verifiers(ctx context.Context, name string) (v mailbox.Verifiers, err error) {
+	if err := ctx.Err(); err != nil {
+		return v, ended("verifiers", err)
+	}
+	name = canonicalLogin(norm.NFKC.String(name))
+	acc, err := a.load(name)
+	if err != nil {
+		return v, err
+	}
+	madeUp := mac(a.fake, "salt:"+name)[:saltSize]
+	nobody := mailbox.Verifier{Stored: mac(a.fake, "stored:"+name), Server: mac(a.fake, "server:"+name)}
+	if len(acc.Credentials) == 0 {
+		return mailbox.Verifiers{Salt: madeUp, Iterations: iterations, Keys: []mailbox.Verifier{nobody}}, nil
+	}
+	v = mailbox.Verifiers{Salt: acc.Salt, Iterations: acc.Iterations}
+	for _, c := range acc.Credentials {
+		v.Keys = append(v.Keys, mailbox.Verifier{Identity: acc.identity(name, c), Stored: c.Stored, Server: c.Server})
+	}
+	return v, nil
 }
 
 // proof is the key under which a right password is remembered.
@@ -204,7 +251,7 @@ func (a *Accounts) Put(ctx context.Context, acc mailbox.Account, cred mailbox.Cr
 		return err
 	}
 	if l.Salt == nil {
-		l = login{ID: acc.ID, Salt: make([]byte, 16), Iterations: iterations}
+		l = login{ID: acc.ID, Salt: make([]byte, saltSize), Iterations: iterations}
 		if _, err := rand.Read(l.Salt); err != nil {
 			return wrap("accounts", err)
 		}

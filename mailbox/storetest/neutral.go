@@ -1,12 +1,15 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"pizza/internal/scram"
+	"pizza/internal/scram/scramtest"
 	"pizza/mailbox"
 )
 
@@ -219,6 +222,12 @@ func testAccounts(f *fixture) {
 	for _, name := range []string{"me", "ME@localhost", "Me@Pizza.LocalHost", "me"} {
 		f.same("login "+name, login(name, "pässword"), full)
 	}
+	f.same("without the password", scramLogin(f, db, "ME@localhost", "pässword"), full)
+	f.same("without the password, other credential", strings.Contains(scramLogin(f, db, "me", "other"), "cron"), true)
+	f.same("wrong proof", scramLogin(f, db, "me", "wrong"), "denied")
+	f.same("no such login", scramLogin(f, db, "you", ""), "denied")
+	unknown, err := db.Verifiers(f.ctx, "you")
+	f.ok(err)
 	f.same("decomposed", login("me", "pa\u0308ssword"), full)
 	f.same("other credential", login("me", "other"), fmt.Sprint("me", "cron", "send", []string{"me@localhost", "me@pizza.localhost"}))
 	for _, bad := range [][2]string{{"me", ""}, {"me", "Pässword"}, {"you", "other"}, {"", ""}, {"me@example.com", "other"}, {"me@localhost@localhost", "other"}} {
@@ -244,6 +253,13 @@ func testAccounts(f *fixture) {
 	f.same("removed", login("me", "other"), "denied")
 	f.reopen()
 	db = f.s.(interface{ AccountDB() mailbox.Accounts }).AccountDB()
+	again, err := db.Verifiers(f.ctx, "YOU@localhost")
+	f.ok(err)
+	f.same("an unknown login looks the same after a new start", again, unknown)
+	f.same("an unknown login has a salt of the usual length", len(again.Salt), 16)
+	other, err := db.Verifiers(f.ctx, "they")
+	f.ok(err)
+	f.same("two unknown logins have one salt", bytes.Equal(other.Salt, again.Salt), false)
 	f.same("after a new start", strings.Contains(login("me", "new"), "read"), true)
 	f.ok(db.Remove(f.ctx, "ME@localhost", ""))
 	f.same("login gone", login("me", "new"), "denied")
@@ -253,4 +269,23 @@ func testAccounts(f *fixture) {
 	if _, err := db.Authenticate(ctx, "me", "new"); err == nil {
 		f.Error("a login without anybody waiting")
 	}
+}
+
+// scramLogin logs in by SCRAM-SHA-256.
+func scramLogin(f *fixture, db mailbox.Accounts, name, password string) string {
+	f.Helper()
+	s := scram.New(func(login string) (mailbox.Verifiers, error) { return db.Verifiers(f.ctx, login) })
+	c := &scramtest.Client{User: name, Password: password, Nonce: "nonce"}
+	first, _, err := s.Next([]byte(c.First()))
+	f.ok(err)
+	final, err := c.Final(string(first))
+	f.ok(err)
+	proof, _, err := s.Next([]byte(final))
+	if errors.Is(err, scram.ErrProof) {
+		return "denied"
+	}
+	f.ok(err)
+	f.same("the server's proof", c.Trusts(string(proof)), true)
+	id := s.Identity()
+	return fmt.Sprint(id.Login, id.Credential, id.Scope, id.Addresses)
 }
