@@ -13,10 +13,10 @@ RACE :=
 endif
 
 export SHARED := $(abspath $(SHARED))
-.PHONY: help setup build demo test race fuzz lint e2e bench check soak
+.PHONY: help setup build demo test race fuzz lint e2e e2e-imaptest bench check soak
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## (.*)/  \1\t\2/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 setup: ## fetch the Go modules (make demo and make test do it by themselves)
 	go mod download
@@ -46,6 +46,16 @@ lint: ## gofmt, vet, staticcheck, and a build for every system
 
 e2e: build ## real mail programs and real kill -9 against ./pizza
 	go test -tags e2e -count=1 -timeout 12m -v ./internal/e2e/...
+
+# The scripts lie beside the program where it was built. STRESS is how long each mode runs.
+TESTS  ?= $(dir $(IMAPTEST))tests
+STRESS ?= 1m
+e2e-imaptest: build ## the public suite imaptest: IMAPTEST=<its program> TESTS=<its scripts>
+ifeq ($(IMAPTEST),)
+	@echo 'imaptest is skipped: give IMAPTEST=<its program>, and TESTS=<its scripts> if they do not lie beside it'
+else
+	IMAPTEST='$(abspath $(IMAPTEST))' TESTS='$(abspath $(TESTS))' STRESS=$(STRESS) go test -tags e2e -count=1 -timeout 60m -run '^TestImaptest' -v ./internal/e2e/
+endif
 
 bench: build ## print figures: start, latency, submissions, steps, waiting tasks, memory
 	go test -tags bench -count=1 -timeout 20m -v -run '^TestBench' ./internal/e2e/...
