@@ -139,7 +139,7 @@ func TestImaptestStress(t *testing.T) {
 	for _, m := range []struct{ name, needs, args string }{
 		{"plain", "", "copybox=Archive"},
 		{"search", "SORT", "search=50 sort=50 thread=50"},
-		{"own", "", "own_msgs own_flags"},
+		{"own", "", "own_msgs own_flags copybox=Archive"},
 		{"qresync", "QRESYNC", "qresync"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
