@@ -166,10 +166,14 @@ func (r *mailRow) sortKey(by sortBy) sortKey {
 	case bySubject:
 		base, _ := baseSubject(r.fields.Subject)
 		return sortKey{text: collate(base)}
+	case byFrom:
+		return sortKey{text: collate(address(r.fields.From))}
+	case byTo:
+		return sortKey{text: collate(address(r.fields.To))}
+	case byCc:
+		return sortKey{text: collate(address(r.fields.Cc))}
 	case byDisplayFrom:
-		return sortKey{text: collate(r.display(envelopeFrom))}
-	case byDisplayTo:
-		return sortKey{text: collate(r.display(envelopeTo))}
+		return sortKey{text: collate(display(r.fields.From))}
 	}
-	return sortKey{text: collate(r.address(map[sortBy]int{byFrom: envelopeFrom, byTo: envelopeTo, byCc: envelopeCc}[by]))}
+	return sortKey{text: collate(display(r.fields.To))} // byDisplayTo
 }

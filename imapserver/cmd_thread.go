@@ -12,10 +12,6 @@ var threadAlgorithms = map[string]func([]threadMsg) []*threadNode{
 	"REFERENCES":     threadByReferences,
 }
 
-// maxReferences is how many references of a message are looked at: the first one, which
-// is the root, and the last ones.
-const maxReferences = 1000
-
 // thread answers THREAD and UID THREAD.
 func (c *conn) thread(p *parser, num numbering) (reply, error) {
 	var s searching
@@ -60,8 +56,6 @@ func (r *mailRow) threadMsg(num numbering) threadMsg {
 // References field, or else the first message that In-Reply-To names.
 func references(refs, inReplyTo []string) []string {
 	switch {
-	case len(refs) > maxReferences:
-		return append(refs[:1:1], refs[len(refs)-maxReferences+1:]...)
 	case len(refs) > 0:
 		return refs
 	case len(inReplyTo) > 0:

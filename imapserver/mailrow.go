@@ -13,13 +13,11 @@ import (
 // header, never its octets.
 type mailRow struct {
 	hit
-	entry    mailbox.Entry
-	fields   *mime.Structure // header fields only; nil when they were not asked for
-	envelope []byte          // valid as long as the row
+	entry  mailbox.Entry
+	fields *mime.Structure // header fields only; nil when they were not asked for
 }
 
-// eachRow calls fn with each of the hits that is still there. The row is fn's during the
-// call only.
+// eachRow calls fn with each of the hits that is still there.
 func (c *conn) eachRow(hits []hit, want mailbox.Want, fn func(*mailRow)) error {
 	rows := make([]mailRow, 0, len(hits))
 	ids := make([]mailbox.MessageID, 0, len(hits))
@@ -48,9 +46,6 @@ func (c *conn) eachRow(hits []hit, want mailbox.Want, fn func(*mailRow)) error {
 		if r.fields, err = it.Fields(); err != nil {
 			return err
 		}
-		if r.envelope, _, _, err = it.Rendered(); err != nil {
-			return err
-		}
 		fn(&r)
 		return c.ctx.Err()
 	})
@@ -65,42 +60,18 @@ func (r *mailRow) sentDate() int64 {
 	return r.fields.Date.Unix()
 }
 
-// The address lists that messages are sorted by, as places in ENVELOPE.
-const (
-	envelopeFrom = 2
-	envelopeTo   = 5
-	envelopeCc   = 6
-)
-
-func (r *mailRow) list(field int) []mime.Address {
-	switch field {
-	case envelopeFrom:
-		return r.fields.From
-	case envelopeTo:
-		return r.fields.To
+// address is what a list is sorted by: the mailbox of its first address as ENVELOPE has
+// it, which of a group is the name; "" without any.
+func address(list []mime.Address) string {
+	if len(list) == 0 {
+		return ""
 	}
-	return r.fields.Cc
-}
-
-// address is the mailbox of the first address, as ENVELOPE has it: the local part, or
-// the name of a group; "" without any.
-func (r *mailRow) address(field int) string {
-	if group, found := leadingGroup(r.envelope, field); found {
-		return group
-	}
-	if list := r.list(field); len(list) > 0 {
-		return list[0].Local
-	}
-	return ""
+	return list[0].Local
 }
 
 // display is the name of the first address, or the address if it has none (RFC 5957
 // section 3).
-func (r *mailRow) display(field int) string {
-	if group, found := leadingGroup(r.envelope, field); found {
-		return group
-	}
-	list := r.list(field)
+func display(list []mime.Address) string {
 	switch {
 	case len(list) == 0:
 		return ""
@@ -108,50 +79,6 @@ func (r *mailRow) display(field int) string {
 		return list[0].Name
 	}
 	return list[0].String()
-}
-
-// leadingGroup returns the name of the group that a list of an ENVELOPE begins with: the
-// stored fields hold the members only. A group begins with NIL for a host.
-func leadingGroup(envelope []byte, field int) (name string, found bool) {
-	p := parser{b: envelope}
-	p.expect('(')
-	for range field {
-		p.skipValue()
-		p.sp()
-	}
-	p.expect('(')
-	p.expect('(')
-	p.skipValue()
-	p.sp()
-	p.skipValue()
-	p.sp()
-	name, found = p.nstring()
-	p.sp()
-	if _, host := p.nstring(); host || p.err != nil {
-		return "", false
-	}
-	return mime.DecodeHeader(name), found
-}
-
-// skipValue passes over a string, a literal, NIL or a list of such.
-func (p *parser) skipValue() {
-	depth := 0
-	for p.err == nil {
-		switch c := p.peek(); {
-		case p.accept('('):
-			depth++
-		case p.accept(')'):
-			depth--
-		case c == '"', c == '{':
-			p.string_()
-		case p.accept(' '):
-		default:
-			p.atom()
-		}
-		if depth <= 0 {
-			return
-		}
-	}
 }
 
 // collate gives s the form whose octets are compared by i;unicode-casemap (RFC 5051):

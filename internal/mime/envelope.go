@@ -106,7 +106,8 @@ func (m *messageFields) envelope(from, replyTo, to, cc []addressItem) []byte {
 
 const emptyEnvelope = "(NIL NIL NIL NIL NIL NIL NIL NIL NIL NIL)"
 
-// maxReferences is how many identifiers of References are kept: the newest.
+// maxReferences is how many identifiers of References are kept: the oldest, which names
+// the thread, and the newest.
 const maxReferences = 1000
 
 func (s *scanner) describeTop(m *messageFields, from, replyTo, to, cc []addressItem) {
@@ -115,7 +116,7 @@ func (s *scanner) describeTop(m *messageFields, from, replyTo, to, cc []addressI
 	st.InReplyTo = messageIDs(value(m.inReplyTo))
 	st.References = messageIDs(value(m.references))
 	if n := len(st.References); n > maxReferences {
-		st.References = st.References[n-maxReferences:]
+		st.References = append(st.References[:1:1], st.References[n-maxReferences+1:]...)
 	}
 	st.Subject = DecodeHeader(value(m.subject))
 	st.From, st.ReplyTo, st.To, st.Cc = addresses(from), addresses(replyTo), recipients(to), recipients(cc)

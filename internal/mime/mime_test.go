@@ -322,3 +322,13 @@ func (r iotestReaderAt) ReadAt(b []byte, off int64) (int, error) {
 	}
 	return n, err
 }
+
+// TestReferencesAreLimited: of very many the oldest, which names the thread, and the newest
+// are kept.
+func TestReferencesAreLimited(t *testing.T) {
+	t.Parallel()
+	s := parse(t, "References: <root@x>"+strings.Repeat(" <old@x>", 2000)+strings.Repeat(" <new@x>", maxReferences-1)+"\r\n\r\n")
+	if n := len(s.References); n != maxReferences || s.References[0] != "root@x" || s.References[1] != "new@x" {
+		t.Errorf("%d references, %.60q", n, s.References)
+	}
+}
