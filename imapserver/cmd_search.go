@@ -169,6 +169,11 @@ func (c *conn) find(k *searchKey) ([]hit, error) {
 	m := &matcher{c: c, now: time.Now().Unix(), mu: &sync.Mutex{}, spans: map[*searchKey][]span{}, flags: map[flagOf]bool{}, folder: newFolder()}
 	m.plan(k)
 	c.sel.missed.Store(false)
+	if c.sel.len() >= fewMessages {
+		if err := c.consult(k); err != nil {
+			return nil, err
+		}
+	}
 	var hits []hit
 	var open []*candidate // those that the snapshot does not decide
 	var err error
@@ -194,6 +199,9 @@ func (c *conn) find(k *searchKey) ([]hit, error) {
 	}
 	return hits, err
 }
+
+// fewMessages are searched without asking the index.
+const fewMessages = 32
 
 // mergeHits joins two lists in order.
 func mergeHits(a, b []hit) []hit {

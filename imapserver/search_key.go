@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/emersion/go-imap/v2"
+
+	"pizza/mailbox"
 )
 
 // searchOp is what a search key asks.
@@ -55,6 +57,8 @@ type searchKey struct {
 	name string // header field
 	text string // folded, except for opHeader's empty one
 	n    int64  // octets, seconds, or a day since 1970
+
+	lacking *mailbox.Contents // these surely do not hold text
 }
 
 // searching is a SEARCH command as sent.
@@ -282,7 +286,7 @@ func numberKey(op searchOp) func(*parser) searchKey {
 func textKey(op searchOp, name string) func(*parser) searchKey {
 	return func(p *parser) searchKey {
 		s := p.searchString()
-		return searchKey{op: op, name: name, text: newFolder().fold(s)}
+		return searchKey{op: op, name: name, text: newFolder().String(s)}
 	}
 }
 

@@ -27,9 +27,6 @@ func verdictOf(b bool) verdict {
 	return noMatch
 }
 
-// maxText is how much of a text part is searched.
-const maxText = 16 << 20
-
 // candidate is a message under search: its entry, and what has been read of it so far.
 type candidate struct {
 	seq       uint32
@@ -84,6 +81,9 @@ func (m *matcher) eval(k *searchKey, d *candidate) verdict {
 			return match
 		}
 		return unknown
+	}
+	if k.lacking.Has(d.e.Content) {
+		return noMatch
 	}
 	if k.op < opSentSince || k.op >= opYounger && k.op <= opSmaller {
 		return verdictOf(m.entry(k, d))
@@ -243,83 +243,57 @@ func (m *matcher) structure(k *searchKey, s *mime.Structure) bool {
 }
 
 func (m *matcher) anyAddress(list []mime.Address, text string) bool {
-	return slices.ContainsFunc(list, func(a mime.Address) bool {
-		return m.contains(a.Name+" <"+a.String()+">", text)
-	})
+	return slices.ContainsFunc(list, func(a mime.Address) bool { return m.contains(a.Searched(), text) })
 }
 
 // octets answers from the message itself.
-func (m *matcher) octets(k *searchKey, d *candidate) bool {
+func (m *matcher) octets(k *searchKey, d *candidate) (found bool) {
 	if k.op == opHeader {
-		return m.header(d, k.name, k.text)
+		return m.inField(d, k.name, k.text)
 	}
-	if k.op == opText && m.header(d, "", k.text) {
-		return true
+	err := d.structure.EachSearched(d.body, d.header, func(place mime.Searched) bool {
+		found = (!place.Top || k.op == opText) && m.inHeader(place, k.text) || m.inText(place, k.text, &d.err)
+		return !found && d.err == nil
+	})
+	if d.err == nil {
+		d.err = err
 	}
-	return m.inBody(d, k.text)
+	return found
 }
 
-// header looks for text in the fields called name, or in all, decoded.
-func (m *matcher) header(d *candidate, name, text string) bool {
-	if m.headerLacks(d.header, text) {
+// inField looks for text in the decoded fields called name.
+func (m *matcher) inField(d *candidate, name, text string) bool {
+	if text != "" && m.headerLacks(d.header, text) {
 		return false
 	}
 	if d.fields == nil {
 		d.fields = mime.Fields(d.header)
 	}
-	return m.inFields(d.fields, name, text)
+	return slices.ContainsFunc(d.fields, func(f mime.Field) bool {
+		return strings.EqualFold(f.Name, name) && m.contains(f.Text(), text)
+	})
 }
 
-func (m *matcher) inFields(fields []mime.Field, name, text string) bool {
-	for _, f := range fields {
-		switch {
-		case name == "" && m.contains(f.Name+": "+f.Text(), text):
-			return true
-		case name != "" && strings.EqualFold(f.Name, name) && m.contains(f.Text(), text):
-			return true
-		}
-	}
-	return false
-}
-
-// inBody looks through the text parts and the messages inside, until the first hit.
-func (m *matcher) inBody(d *candidate, text string) (found bool) {
-	root := d.structure.Root
-	if root == nil {
+func (m *matcher) inHeader(place mime.Searched, text string) (found bool) {
+	if place.Part.Filename == "" && m.headerLacks(place.Header, text) {
 		return false
 	}
-	root.Walk(func(_ []int, p *mime.Part) bool {
-		found = m.inPart(d, p, p != root, text)
-		return !found && d.err == nil
+	place.EachField(func(field string) bool {
+		found = m.contains(field, text)
+		return !found
 	})
 	return found
 }
 
-func (m *matcher) inPart(d *candidate, p *mime.Part, inside bool, text string) bool {
-	if inside {
-		raw, err := mime.RawHeader(d.body, p)
-		if err != nil {
-			d.err = err
-			return false
-		}
-		if !m.headerLacks(raw, text) && m.inFields(mime.Fields(raw), "", text) {
-			return true
-		}
-	}
-	if p.Type != "text" || len(p.Children) > 0 {
+func (m *matcher) inText(place mime.Searched, text string, fault *error) bool {
+	if !place.HasText() {
 		return false
 	}
-	if lacks, err := m.partLacks(d.body, p, text); lacks || err != nil {
-		d.err = err
+	if lacks, err := m.partLacks(place, text); lacks || err != nil {
+		*fault = err
 		return false
 	}
-	content, err := mime.Text(d.body, p, maxText)
-	if err != nil {
-		d.err = err
-		return false
-	}
-	if p.Subtype == "html" {
-		content, _ = mime.HTMLText(content)
-	}
-	return m.contains(content, text)
+	content, err := place.Text()
+	*fault = err
+	return err == nil && m.contains(content, text)
 }

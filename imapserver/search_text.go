@@ -4,72 +4,63 @@ import (
 	"bytes"
 	"io"
 	"strings"
-	"unicode/utf8"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
-
+	"pizza/internal/fold"
 	"pizza/internal/mime"
+	"pizza/mailbox"
 )
 
-// folder makes strings comparable without regard to case and width, in all of
-// Unicode. It is not safe for concurrent use.
+// folder looks for folded text in text that is not. It is not safe for concurrent use.
 type folder struct {
-	caser   cases.Caser
+	*fold.Folder
 	scratch []byte
 	buf     bytes.Buffer
 }
 
-func newFolder() *folder { return &folder{caser: cases.Fold()} }
-
-func (f *folder) fold(s string) string {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return norm.NFKC.String(f.caser.String(norm.NFKC.String(s)))
-		}
-	}
-	return strings.ToLower(s)
-}
+func newFolder() *folder { return &folder{Folder: fold.New()} }
 
 func (f *folder) contains(s, folded string) bool {
-	return folded == "" || strings.Contains(f.fold(s), folded)
+	if folded == "" {
+		return true
+	}
+	f.scratch = f.Append(f.scratch[:0], s)
+	return bytes.Contains(f.scratch, []byte(folded))
+}
+
+// consult asks the index about every text that is looked for, so that most messages
+// need no look at all.
+func (c *conn) consult(k *searchKey) (err error) {
+	for i := range k.kids {
+		if err := c.consult(&k.kids[i]); err != nil {
+			return err
+		}
+	}
+	in := mailbox.InMessage
+	switch {
+	case k.op < opSubject || k.text == "":
+		return nil
+	case k.op <= opCc:
+		in = mailbox.InEnvelope
+	}
+	k.lacking, err = c.srv.opt.Store.Lacking(c.ctx, c.ident.Account, in, k.text)
+	return err
 }
 
 // Most messages do not hold the text that is searched for, and most of them are plain
 // ASCII, which decoding would leave as it is. What follows tells these at the cost of
 // one pass. It only ever says no; all else is decoded and looked at properly.
 
-// lowered is what a plain octet becomes without regard to case; 0: it is not plain, so
-// that decoding may make something else of it.
-var lowered = func() (t [256]byte) {
-	for _, c := range "\t\r\n" {
-		t[c] = byte(c)
-	}
-	for c := byte(' '); c < 0x7f; c++ {
-		t[c] = c
-		if 'A' <= c && c <= 'Z' {
-			t[c] = c + 'a' - 'A'
-		}
-	}
-	return t
-}()
-
 // lacks reports that b is plain, and does not hold a folded text. In both of them are
-// no octets that folding or unfolding of lines could change.
+// no octets that decoding could change.
 func (f *folder) lacks(b []byte, folded string) bool {
 	for i := 0; i < len(folded); i++ {
-		if c := folded[i]; c <= ' ' || c >= 0x7f {
+		if c := folded[i]; c < ' ' || c >= 0x7f {
 			return false
 		}
 	}
-	f.scratch = append(f.scratch[:0], b...)
-	for i, c := range f.scratch {
-		if lowered[c] == 0 {
-			return false
-		}
-		f.scratch[i] = lowered[c]
-	}
-	return folded != "" && !bytes.Contains(f.scratch, []byte(folded))
+	var plain bool
+	f.scratch, plain = fold.Plain(f.scratch, b)
+	return plain && folded != "" && !bytes.Contains(f.scratch, []byte(folded))
 }
 
 // headerLacks is lacks for a raw header: it holds no encoded-words either, and the
@@ -79,14 +70,25 @@ func (f *folder) headerLacks(raw []byte, folded string) bool {
 }
 
 // partLacks is lacks for a text part whose charset has ASCII in it.
-func (f *folder) partLacks(r io.ReaderAt, p *mime.Part, folded string) (bool, error) {
-	if p.Subtype == "html" || p.Params["delsp"] != "" || p.Body.Len() > maxText || !asciiBased(p.Params["charset"]) {
+func (f *folder) partLacks(place mime.Searched, folded string) (bool, error) {
+	octets := place.Octets()
+	p := place.Part
+	if octets == nil || p.Params["delsp"] != "" || !asciiBased(p.Params["charset"]) {
+		return false, nil
+	}
+	if p.Params["format"] != "" && strings.ContainsAny(folded, " >") { // lines are joined, and marks go
 		return false, nil
 	}
 	f.buf.Reset()
-	_, err := f.buf.ReadFrom(mime.DecodedBody(r, p))
+	if f.buf.Cap() > maxKept {
+		f.buf = bytes.Buffer{}
+	}
+	_, err := f.buf.ReadFrom(io.Reader(octets))
 	return f.lacks(f.buf.Bytes(), folded), err
 }
+
+// maxKept is how much memory of one text is kept for the next one.
+const maxKept = 1 << 20
 
 // asciiBased reports charsets in which plain octets mean what they mean in ASCII.
 func asciiBased(charset string) bool {

@@ -56,38 +56,50 @@ func lacksAgrees(t *testing.T, raw []byte) (said int) {
 	}
 	m := &matcher{folder: newFolder()}
 	body := bytes.NewReader(raw)
-	st.Root.Walk(func(_ []int, p *mime.Part) bool {
-		header, err := mime.RawHeader(body, p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := mime.Fields(header)
-		decoded := ""
-		for _, f := range fields {
-			decoded += f.Name + ": " + f.Text() + "\n"
-		}
-		for _, text := range pieces(m, decoded+string(header)) {
-			lacks := m.headerLacks(header, text)
-			if lacks && m.inFields(fields, "", text) {
-				t.Errorf("header %.80q holds %q", header, text)
-			}
-			said += count(lacks)
-		}
-		if p.Type == "text" && len(p.Children) == 0 {
-			content, err := mime.Text(body, p, maxText)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, text := range pieces(m, content) {
-				lacks, err := m.partLacks(body, p, text)
-				if err != nil || lacks && m.contains(content, text) {
-					t.Errorf("part %.80q holds %q: %v", content, text, err)
-				}
-				said += count(lacks)
-			}
+	header, err := mime.RawHeader(body, st.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = st.EachSearched(body, header, func(place mime.Searched) bool {
+		said += headerAgrees(t, m, place)
+		if place.HasText() {
+			said += textAgrees(t, m, place)
 		}
 		return true
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+func headerAgrees(t *testing.T, m *matcher, place mime.Searched) (said int) {
+	decoded := ""
+	for _, f := range mime.Fields(place.Header) {
+		decoded += f.Name + ": " + f.Text() + "\n"
+	}
+	for _, text := range pieces(m, decoded+string(place.Header)) {
+		lacks := m.headerLacks(place.Header, text)
+		if lacks && m.contains(decoded, text) {
+			t.Errorf("header %.80q holds %q", place.Header, text)
+		}
+		said += count(lacks)
+	}
+	return said
+}
+
+func textAgrees(t *testing.T, m *matcher, place mime.Searched) (said int) {
+	content, err := place.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range pieces(m, content) {
+		lacks, err := m.partLacks(place, text)
+		if err != nil || lacks && m.contains(content, text) {
+			t.Errorf("part %.80q holds %q: %v", content, text, err)
+		}
+		said += count(lacks)
+	}
 	return said
 }
 
@@ -100,9 +112,10 @@ func count(b bool) int {
 
 // pieces returns folded words of a text, halves of them, and one that it lacks.
 func pieces(m *matcher, text string) []string {
-	out := []string{"nosuchword"}
-	for w := range strings.FieldsSeq(m.fold(text)) {
-		out = append(out, w, w[:(len(w)+1)/2], w[len(w)/2:])
+	out, last := []string{"nosuchword"}, "no"
+	for w := range strings.FieldsSeq(m.String(text)) {
+		out = append(out, w, w[:(len(w)+1)/2], w[len(w)/2:], last+" "+w)
+		last = w
 		if len(out) > 300 {
 			break
 		}

@@ -29,6 +29,7 @@ type store interface {
 	Gone(ctx context.Context, account mailbox.AccountID, id mailbox.MailboxID, since mailbox.ModSeq) (uids imap.UIDSet, ok bool, err error)
 	Flags(account mailbox.AccountID, set mailbox.FlagSet) []imap.Flag
 	Read(ctx context.Context, account mailbox.AccountID, ids []mailbox.MessageID, want mailbox.Want, fn func(*mailbox.Item) error) error
+	Lacking(ctx context.Context, account mailbox.AccountID, in mailbox.TextIn, text string) (*mailbox.Contents, error)
 	OpenMessage(ctx context.Context, account mailbox.AccountID, id mailbox.MessageID) (mailbox.Body, error)
 	Watch(account mailbox.AccountID, id mailbox.MailboxID) (wake <-chan struct{}, cancel func())
 	Enter(account mailbox.AccountID, id mailbox.MailboxID) (leave func())

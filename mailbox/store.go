@@ -57,6 +57,11 @@ type Store interface {
 	Read(ctx context.Context, account AccountID, ids []MessageID, want Want, fn func(*Item) error) error
 	// OpenMessage opens a message's bytes. The caller closes the Body.
 	OpenMessage(ctx context.Context, account AccountID, id MessageID) (Body, error)
+	// Lacking returns contents none of whose texts, folded (internal/fold), holds text,
+	// which is folded too: what an index knows without reading them. Only those are in it
+	// that surely do not; a content that is not may hold the text or not. nil: nothing is
+	// known, as of a text that is too short, or by a store without an index.
+	Lacking(ctx context.Context, account AccountID, in TextIn, text string) (*Contents, error)
 	// Places returns where a message lies now: its entries but those in views.
 	Places(ctx context.Context, account AccountID, id MessageID) ([]Place, error)
 

@@ -20,9 +20,9 @@ const module = "pizza/"
 // listed may import nothing of ours; cmd may import everything.
 var allowed = map[string][]string{
 	"mailbox":              {"internal/mime"},
-	"mailbox/boltstore":    {"mailbox", "internal/mime", "internal/crockford"},
-	"mailbox/storetest":    {"mailbox", "internal/mime", "internal/scram", "internal/scram/scramtest"},
-	"imapserver":           {"mailbox", "internal/config", "internal/mime", "internal/scram"},
+	"mailbox/boltstore":    {"mailbox", "internal/mime", "internal/crockford", "internal/fold", "internal/textindex"},
+	"mailbox/storetest":    {"mailbox", "internal/mime", "internal/scram", "internal/scram/scramtest", "internal/fold"},
+	"imapserver":           {"mailbox", "internal/config", "internal/mime", "internal/fold", "internal/scram"},
 	"smtpgate":             {"mailbox", "internal/config", "internal/mime", "internal/crockford", "internal/msgid", "internal/scram"},
 	"web":                  {"mailbox", "internal/config", "internal/mime"},
 	"agent":                {"mailbox", "providers", "skills", "internal/..."},

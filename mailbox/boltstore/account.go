@@ -30,6 +30,8 @@ type account struct {
 	watch watchers
 	open  viewers
 
+	search *indexer
+
 	lastMessage atomic.Uint64 // the last MessageID given out
 
 	queue   chan *request
@@ -75,10 +77,12 @@ func openAccount(s *Store, id mailbox.AccountID) (*account, error) {
 	a := &account{store: s, id: id, log: s.log.With(slog.String("account", string(id))), db: db,
 		queue: make(chan *request, maxGroup), closing: make(chan struct{}), stopped: make(chan struct{}),
 		stage: &stage{dir: blobs, now: s.now, held: map[sum]*staged{}}, claims: map[dueKey]time.Time{}, garbage: compactMin}
+	a.search = newIndexer(a)
 	if err := a.start(dir); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	go a.work()
+	go a.search.work()
 	if err := a.tidyAll(); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -123,6 +127,7 @@ func (a *account) raise(tx *bolt.Tx) error {
 		return damaged(tx.DB().Path(), err)
 	}
 	a.lastMessage.Store(cnt.message)
+	a.search.committed.Store(cnt.body)
 	return meta.Put(keyEpoch, key64(a.epoch))
 }
 
@@ -227,6 +232,7 @@ func (a *account) arrange() {
 func (a *account) close() error {
 	close(a.closing)
 	<-a.stopped
+	<-a.search.stopped
 	a.stage.stop()
 	return a.db.Close()
 }

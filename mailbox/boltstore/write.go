@@ -235,6 +235,7 @@ func (a *account) publish(g *group) {
 		delete(a.claims, d)
 	}
 	a.mu.Unlock()
+	a.search.grew(g.cnt.body)
 	a.watch.wake(woken...)
 }
 

@@ -1,0 +1,478 @@
+package boltstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pizza/internal/fold"
+	"pizza/internal/mime"
+	"pizza/internal/textindex"
+	"pizza/mailbox"
+)
+
+// The text index of an account lies in its directory "search". It is derived: a worker
+// reads what was committed, in order of content number, and adds it in small steps that
+// give way to commits. Nothing waits for it; what it has not come to yet is not in its
+// answers, and searches read that. When the directory is deleted it is made again.
+
+// indexVersion changes with what indexer.texts does; fold and mime count for themselves.
+const indexVersion = 1
+
+const (
+	// settle is how long after the opening of an account the worker begins, unless a
+	// commit or a search comes first: commands that only look do not pay for it.
+	settle = 2 * time.Second
+	// quiet is how long after a commit the worker takes it that no other one follows.
+	quiet = 300 * time.Millisecond
+	// yield is how many times as long as it has worked the worker rests while it is not
+	// quiet.
+	yield = 4
+	// retry is how long the worker waits after a fault, such as a full disk.
+	retry = time.Minute
+)
+
+// indexer is the text index of an account and its worker.
+type indexer struct {
+	a      *account
+	folder *fold.Folder
+	grams  textindex.Grams
+	buf    []byte
+
+	wake       chan struct{} // capacity 1: there is something to do
+	loaded     chan struct{} // closed: index is set, unless it does not open
+	stopped    chan struct{} // closed: the worker has ended
+	committed  atomic.Uint64 // greatest content number that is on disk
+	lastCommit atomic.Int64  // when, Unix nanoseconds
+	hurried    atomic.Int64  // who waits in catchUp
+
+	index *textindex.Index // after loaded
+
+	mu       sync.Mutex // guards what follows
+	progress chan struct{}
+	fault    error // why the worker rests
+
+	large   map[uint64]sum // contents in files, by number, up to the greatest one known
+	largest uint64
+}
+
+func newIndexer(a *account) *indexer {
+	return &indexer{a: a, folder: fold.New(), wake: make(chan struct{}, 1), loaded: make(chan struct{}),
+		stopped: make(chan struct{}), progress: make(chan struct{})}
+}
+
+// grew tells the worker that a commit is on disk, with the greatest content number in it.
+func (x *indexer) grew(content uint64) {
+	x.lastCommit.Store(time.Now().UnixNano())
+	if x.committed.Swap(content) != content {
+		x.kick()
+	}
+}
+
+func (x *indexer) kick() {
+	select {
+	case x.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work is the worker. It ends soon after the account closes.
+func (x *indexer) work() {
+	defer close(x.stopped)
+	if !x.pause(settle, true) {
+		close(x.loaded)
+		return
+	}
+	err := x.open()
+	close(x.loaded)
+	if err != nil {
+		x.a.log.Warn("no text index, searches read the messages", slog.Any("err", err))
+		return
+	}
+	for {
+		begin := time.Now()
+		did, err := x.step()
+		x.tell(err)
+		switch {
+		case err != nil:
+			x.a.log.Warn("text index", slog.Any("err", err))
+			if !x.pause(retry, false) {
+				return
+			}
+		case !did:
+			if !x.pause(0, true) {
+				return
+			}
+		case !x.rest(time.Since(begin)):
+			return
+		}
+	}
+}
+
+// rest makes way for others after a step, much when commits come in.
+func (x *indexer) rest(worked time.Duration) (goOn bool) {
+	if x.hurried.Load() == 0 && time.Now().UnixNano()-x.lastCommit.Load() < int64(quiet) {
+		return x.pause(yield*worked, false)
+	}
+	runtime.Gosched()
+	select {
+	case <-x.a.closing:
+		return false
+	default:
+		return true
+	}
+}
+
+// pause waits for a time (0: without end), and ends early with a wake-up if that counts.
+// It returns false when the account closes.
+func (x *indexer) pause(d time.Duration, wakes bool) (goOn bool) {
+	var over <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		over = t.C
+	}
+	var wake <-chan struct{}
+	if wakes {
+		wake = x.wake
+	}
+	select {
+	case <-x.a.closing:
+		return false
+	case <-over:
+	case <-wake:
+	}
+	return true
+}
+
+// tell wakes those who wait for the worker.
+func (x *indexer) tell(fault error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.fault = fault
+	close(x.progress)
+	x.progress = make(chan struct{})
+}
+
+func (x *indexer) open() (err error) {
+	tag := uint32(indexVersion<<24 | fold.Version<<16 | mime.SearchVersion<<8 | mime.FormatVersion)
+	x.index, err = textindex.Open(filepath.Join(x.a.store.dir(x.a.id), "search"), tag, x.genuine)
+	if err != nil {
+		return err
+	}
+	return x.index.Prune(x.alive())
+}
+
+// genuine compares the newest contents that are still there with what the index knows of
+// them: the store may be an older one, put back from a backup, that has given their
+// numbers away again.
+func (x *indexer) genuine(contents []textindex.Content) bool {
+	same := len(contents) == 0 || contents[len(contents)-1].Number <= x.committed.Load()
+	err := x.a.view("index", func(bs buckets) error {
+		for _, c := range slices.Backward(contents) {
+			if v := bs[bktStructure].Get(key64(c.Number)); v != nil {
+				same = same && print(v) == c.Print
+				return nil
+			}
+		}
+		return nil
+	})
+	return same && err == nil
+}
+
+func print(structure []byte) uint32 { return crc32.ChecksumIEEE(structure) }
+
+// alive returns a function that tells which contents are still there. It is for a walk
+// in order of number.
+func (x *indexer) alive() func(uint64) bool {
+	var numbers map[uint64]bool
+	var from, to uint64
+	return func(n uint64) bool {
+		if numbers == nil || n < from || n > to {
+			numbers, from = map[uint64]bool{}, n
+			to = x.numbers(n, numbers)
+		}
+		return numbers[n]
+	}
+}
+
+// numbers adds the contents from n on, some, and returns up to where that is.
+func (x *indexer) numbers(n uint64, out map[uint64]bool) (to uint64) {
+	const step = 4096
+	to = n + step
+	err := x.a.view("index", func(bs buckets) error {
+		c := bs[bktStructure].Cursor()
+		for k, _ := c.Seek(key64(n)); len(k) == 8 && binary.BigEndian.Uint64(k) <= to; k, _ = c.Next() {
+			out[binary.BigEndian.Uint64(k)] = true
+		}
+		return nil
+	})
+	if err != nil { // nothing is dropped
+		for i := n; i <= to; i++ {
+			out[i] = true
+		}
+	}
+	return to
+}
+
+// step indexes some contents, or merges; did is false when there is nothing to do.
+func (x *indexer) step() (did bool, err error) {
+	from, to := x.index.Gap()
+	to = min(to, x.committed.Load())
+	if from > to {
+		return x.index.Merge(x.alive())
+	}
+	list, upTo, err := x.read(from, to)
+	if err != nil {
+		return false, err
+	}
+	for i := range list {
+		if !x.add(&list[i]) {
+			return true, nil
+		}
+		if x.index.Due() {
+			if err := x.index.Flush(); err != nil {
+				return false, err
+			}
+			if _, err := x.index.Merge(x.alive()); err != nil {
+				return false, err
+			}
+		}
+		runtime.Gosched()
+	}
+	x.index.Cover(upTo)
+	if x.index.Due() {
+		err = x.index.Flush()
+	}
+	return true, err
+}
+
+func (x *indexer) ended() bool {
+	select {
+	case <-x.a.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// unread is a content as copied out of a transaction.
+type unread struct {
+	number    uint64
+	structure []byte
+	octets    []byte // nil: in a file, or none
+}
+
+// read copies the first contents of a range, and returns up to where there are no others.
+func (x *indexer) read(from, to uint64) (list []unread, upTo uint64, err error) {
+	upTo = to
+	err = x.a.view("index", func(bs buckets) error {
+		structures, bodies := bs[bktStructure].Cursor(), table{Cursor: bs[bktBody].Cursor()}
+		f := &finder{}
+		size := 0
+		for k, v := structures.Seek(key64(from)); len(k) == 8; k, v = structures.Next() {
+			n := binary.BigEndian.Uint64(k)
+			if n > to {
+				return nil
+			}
+			octets := f.get(&bodies, n)
+			if size += len(v) + len(octets); len(list) > 0 && size > readBytes {
+				upTo = n - 1
+				return nil
+			}
+			list = append(list, unread{n, append([]byte{}, v...), append([]byte(nil), octets...)})
+		}
+		return nil
+	})
+	return list, upTo, err
+}
+
+// add indexes a content. One that cannot be read, or that no reader survives, is one
+// that every search looks at: nothing is lost but time.
+func (x *indexer) add(u *unread) bool {
+	x.grams.Reset()
+	err := x.texts(u)
+	switch {
+	case x.ended():
+		return false
+	case err != nil:
+		x.a.log.Debug("content not indexed", slog.Uint64("content", u.number), slog.Any("err", err))
+		x.grams.AddAll()
+	}
+	x.index.Add(textindex.Content{Number: u.number, Print: print(u.structure)}, &x.grams)
+	if cap(x.buf) > readBytes {
+		x.buf = nil
+	}
+	return true
+}
+
+// texts adds all texts of a content.
+func (x *indexer) texts(u *unread) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			x.a.log.Error("indexing panicked", slog.Any("err", p), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	s, err := mime.Decode(u.structure)
+	if err != nil {
+		return err
+	}
+	body, err := x.body(u)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	s.EachEnvelopeText(func(text string) { x.take(text, textindex.Envelope) })
+	header, err := mime.RawHeader(body, &mime.Part{Header: mime.Range{End: min(s.Root.Header.End, body.Size())}})
+	if err != nil {
+		return err
+	}
+	var fault error
+	err = s.EachSearched(body, header, func(place mime.Searched) bool {
+		fault = x.place(place)
+		return fault == nil && !x.ended() // who calls looks at ended again
+	})
+	return errors.Join(err, fault)
+}
+
+func (x *indexer) place(p mime.Searched) error {
+	p.EachField(func(field string) bool {
+		x.take(field, textindex.Message)
+		return true
+	})
+	if !p.HasText() {
+		return nil
+	}
+	text, err := p.Text()
+	x.take(text, textindex.Message)
+	return err
+}
+
+func (x *indexer) take(text string, zone textindex.Zone) {
+	x.buf = x.folder.Append(x.buf[:0], text)
+	x.grams.Add(x.buf, zone)
+}
+
+// body opens the bytes of a content.
+func (x *indexer) body(u *unread) (mailbox.Body, error) {
+	if u.octets != nil {
+		return newMemBody(u.octets), nil
+	}
+	id, found := x.large[u.number]
+	if !found && u.number > x.largest {
+		if err := x.findLarge(u.number); err != nil {
+			return nil, err
+		}
+		id, found = x.large[u.number]
+	}
+	if !found {
+		return newMemBody(nil), nil // an empty message
+	}
+	delete(x.large, u.number)
+	return openFile(x.a.stage.path(id))
+}
+
+// findLarge finds the files of the contents from number n on.
+func (x *indexer) findLarge(n uint64) error {
+	x.large = map[uint64]sum{}
+	return x.a.view("index", func(bs buckets) error {
+		return bs[bktBlob].ForEach(func(k, v []byte) error {
+			row, err := decodeBlob(v)
+			if err == nil && row.number >= n && !row.inline && len(k) == len(sum{}) {
+				x.large[row.number] = sum(k)
+			}
+			x.largest = max(x.largest, row.number)
+			return err
+		})
+	})
+}
+
+// await waits until the index is open, or will not open.
+func (x *indexer) await(ctx context.Context) error {
+	select {
+	case <-x.loaded:
+		return nil
+	default:
+		x.kick()
+	}
+	select {
+	case <-x.loaded:
+		return nil
+	case <-ctx.Done():
+		return ended("index", ctx.Err())
+	}
+}
+
+// Lacking asks the index.
+func (s *Store) Lacking(ctx context.Context, id mailbox.AccountID, in mailbox.TextIn, text string) (*mailbox.Contents, error) {
+	a, err := s.account(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	x := a.search
+	if err := x.await(ctx); err != nil || x.index == nil {
+		return nil, err
+	}
+	zone := textindex.Message
+	if in == mailbox.InEnvelope {
+		zone = textindex.Envelope
+	}
+	out := &mailbox.Contents{}
+	known, err := x.index.Lacking(text, zone, out.Add)
+	if err != nil {
+		a.log.Warn("text index is damaged, a part of it is made again", slog.Any("err", err))
+		x.kick()
+	}
+	if !known {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// CatchUp waits until the text index knows all that is committed now, and hurries it.
+func (s *Store) CatchUp(ctx context.Context, id mailbox.AccountID) error {
+	a, err := s.account(ctx, id)
+	if err != nil {
+		return err
+	}
+	x := a.search
+	x.hurried.Add(1)
+	defer x.hurried.Add(-1)
+	if err := x.await(ctx); err != nil {
+		return err
+	}
+	if x.index == nil {
+		return fail("index", mailbox.Transient, string(id), "there is no text index")
+	}
+	x.kick()
+	target := x.committed.Load()
+	for {
+		x.mu.Lock()
+		progress, fault := x.progress, x.fault
+		x.mu.Unlock()
+		if from, _ := x.index.Gap(); from > target {
+			return nil
+		}
+		if fault != nil {
+			return wrap("index", fault)
+		}
+		select {
+		case <-progress:
+		case <-x.stopped:
+			return mailbox.ErrClosed
+		case <-ctx.Done():
+			return ended("index", ctx.Err())
+		}
+	}
+}
