@@ -23,6 +23,7 @@ package textindex
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -106,7 +107,7 @@ func disjoint(all []*segment) (out []*segment, err error) {
 	})
 	for _, s := range all {
 		if n := len(out); n > 0 && s.from <= out[n-1].to {
-			err = errors.Join(err, os.Remove(s.path))
+			err = errors.Join(err, remove(s.path))
 			continue
 		}
 		out = append(out, s)
@@ -131,6 +132,11 @@ func (x *Index) startTail() {
 func (x *Index) Gap() (from, to uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	return x.gap()
+}
+
+// gap is Gap; x.mu is held.
+func (x *Index) gap() (from, to uint64) {
 	from, to = x.tail.to+1, math.MaxUint64
 	for _, s := range x.segments {
 		if s.from >= from {
@@ -140,22 +146,27 @@ func (x *Index) Gap() (from, to uint64) {
 	return from, to
 }
 
-// Add adds a content with its grams. Its number lies in the gap; all numbers of the gap
-// below it are no contents, or shall not be known.
+// Add adds a content with its grams. Its number lies in the gap, else it is left out; all
+// numbers of the gap below it are no contents, or shall not be known.
 func (x *Index) Add(c Content, g *Grams) {
 	list, full := g.sorted()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if from, to := x.gap(); c.Number < from || c.Number > to {
+		return
+	}
 	x.tail.docs = append(x.tail.docs, doc{c, list, full})
 	x.tail.grams += len(list)
 	x.tail.to = c.Number
 }
 
-// Cover says that there are no further contents up to and including to.
+// Cover says that there are no further contents in the gap up to and including to.
 func (x *Index) Cover(to uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.tail.to = to
+	if from, end := x.gap(); to >= from {
+		x.tail.to = min(to, end)
+	}
 }
 
 // Due reports whether it is time to Flush: there is enough in memory, or the gap that
@@ -198,7 +209,7 @@ func (x *Index) replace(s *segment, old []*segment) error {
 	var err error
 	for _, o := range old {
 		if o.path != path {
-			err = errors.Join(err, os.Remove(o.path))
+			err = errors.Join(err, remove(o.path))
 		}
 	}
 	return err
@@ -284,11 +295,19 @@ func (x *Index) dropBad() error {
 	for _, s := range bad {
 		if i := slices.Index(x.segments, s); i >= 0 {
 			x.segments = slices.Delete(x.segments, i, i+1)
-			err = errors.Join(err, os.Remove(s.path))
+			err = errors.Join(err, remove(s.path))
 		}
 	}
 	x.startTail()
 	return err
+}
+
+// remove deletes a file; it is as well that there is none.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Lacking calls fn with every content the index knows that cannot hold a folded text.

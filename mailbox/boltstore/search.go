@@ -244,16 +244,16 @@ func (x *indexer) step() (did bool, err error) {
 			if err := x.index.Flush(); err != nil {
 				return false, err
 			}
-			if _, err := x.index.Merge(x.alive()); err != nil {
-				return false, err
-			}
 		}
 		runtime.Gosched()
 	}
 	x.index.Cover(upTo)
 	if x.index.Due() {
-		err = x.index.Flush()
+		if err := x.index.Flush(); err != nil {
+			return false, err
+		}
 	}
+	_, err = x.index.Merge(x.alive())
 	return true, err
 }
 
