@@ -82,7 +82,7 @@ func Open(dir string, tag uint32, genuine func([]Content) bool) (*Index, error) 
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		if strings.HasSuffix(path, suffix) {
-			if s, err := openSegment(path); err == nil && s.tag == tag && genuine(s.contents) {
+			if s, err := openSegment(path); err == nil && s.tag == tag && os.Chmod(path, 0o600) == nil && genuine(s.contents) {
 				found = append(found, s)
 				continue
 			}

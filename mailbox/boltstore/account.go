@@ -62,7 +62,7 @@ type cached struct {
 func openAccount(s *Store, id mailbox.AccountID) (*account, error) {
 	dir := s.dir(id)
 	blobs := filepath.Join(dir, "blob")
-	for _, d := range []string{dir, blobs} {
+	for _, d := range []string{dir, blobs, filepath.Join(dir, searchDir)} {
 		if err := makeDir(d); err != nil {
 			return nil, err
 		}

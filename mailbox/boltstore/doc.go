@@ -5,6 +5,7 @@
 //	<root>/run/store.pid                   who holds the lock
 //	<root>/accounts/<id>/mail.db           everything of an account that commits together
 //	<root>/accounts/<id>/blob/xx/<sha256>  bytes over 128 KiB
+//	<root>/accounts/<id>/search/           the text index (internal/textindex), derived
 //
 // Directories are 0700 and files 0600, also when they were not before.
 //

@@ -21,8 +21,10 @@ import (
 	"pizza/mailbox"
 )
 
-// The text index of an account lies in its directory "search". It is derived: a worker
-// reads what was committed, in order of content number, and adds it in small steps that
+// searchDir is the directory of an account's text index.
+const searchDir = "search"
+
+// The text index is derived: a worker reads what was committed, in order of content number, and adds it in small steps that
 // give way to commits. Nothing waits for it; what it has not come to yet is not in its
 // answers, and searches read that. When the directory is deleted it is made again.
 
@@ -166,7 +168,7 @@ func (x *indexer) tell(fault error) {
 
 func (x *indexer) open() (err error) {
 	tag := uint32(indexVersion<<24 | fold.Version<<16 | mime.SearchVersion<<8 | mime.FormatVersion)
-	x.index, err = textindex.Open(filepath.Join(x.a.store.dir(x.a.id), "search"), tag, x.genuine)
+	x.index, err = textindex.Open(filepath.Join(x.a.store.dir(x.a.id), searchDir), tag, x.genuine)
 	if err != nil {
 		return err
 	}
