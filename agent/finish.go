@@ -120,6 +120,11 @@ func (a *Agent) endOps(ctx context.Context, o owner, run *Run, out mail.Outgoing
 			ops = append(ops, closeOps(dec, rec.Version, Dropped)...)
 		}
 	}
+	filed, err := a.fileDropped(ctx, o.Account, run)
+	if err != nil {
+		return nil, err
+	}
+	ops = append(ops, filed...)
 	if run.Status != 0 {
 		ops = append(ops, mailbox.RemoveEntry{Message: run.Status, Mailbox: Running, IfPresent: true})
 	}

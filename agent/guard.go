@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,8 @@ type review struct {
 	order         []string         // their ids, as met
 	begun         []string         // ids whose window begins with this act
 	cancelled     []string         // runs asked to end by this act
+	left          []leaving        // taken out of Memory or Schedules
+	copies        []mailbox.MessageID
 	share         bool
 }
 
@@ -82,7 +85,10 @@ func (r *review) judge() error {
 		if r.act.To != nil && r.act.To.System && r.act.To.ID != mailbox.Inbox {
 			return cannot(r.act.To.Name + " is a system mailbox; its name stays")
 		}
-		return r.nameAllowed(op.Name)
+		if err := r.nameAllowed(op.Name); err != nil {
+			return err
+		}
+		return r.filed()
 	case mailbox.DeleteMailbox:
 		if r.act.To != nil && r.act.To.System {
 			return cannot(r.act.To.Name + " is a system mailbox; it stays")
@@ -96,10 +102,10 @@ func (r *review) judge() error {
 
 // verdict turns what was found into the answer.
 func (r *review) verdict() (mailbox.Verdict, error) {
-	if err := r.crowd(); err != nil {
+	if err := errors.Join(r.crowd(), r.crowdLeft()); err != nil {
 		return mailbox.Verdict{}, err
 	}
-	v := mailbox.Verdict{Also: r.after, ShareCopies: r.share}
+	v := mailbox.Verdict{Also: r.after, ShareCopies: r.share, Copies: r.copies}
 	for _, id := range r.order {
 		h := r.changed[id]
 		v.Also = append(v.Also, decisionPut(h.Decision, h.version))
@@ -133,12 +139,6 @@ func closedTo(box mailbox.MailboxID) string {
 		return "only an approval that waits in Action can be moved here"
 	case Running:
 		return "Running shows the live tasks and nothing else"
-	case Memory:
-		return "remembering notes is not available yet"
-	case Schedules:
-		return "schedules are not available yet"
-	case Tasks:
-		return "dropping mail here is not available yet; send it to pizza instead"
 	case Unread:
 		return "Unread is a view of other mailboxes; put the mail there"
 	}
@@ -146,6 +146,9 @@ func closedTo(box mailbox.MailboxID) string {
 }
 
 func (r *review) nameAllowed(name string) error {
+	if name == "Unread" {
+		return cannot("Unread is a view that the server makes, for an account whose settings have it switched on")
+	}
 	for _, top := range []string{"Action", "Running", "Memory", "Schedules", "Tasks", "Unread"} {
 		if strings.HasPrefix(name, top+"/") && !slices.Contains([]string{"Action/Approve", "Action/Reject"}, name) {
 			return cannot("no mailboxes can be made below " + top)
@@ -160,8 +163,17 @@ func (r *review) add(op mailbox.AddMessage) error {
 			return cannot(text)
 		}
 	}
-	if r.act.To != nil && r.act.To.ID == Sent {
-		r.sentCopy(op)
+	in := incoming{id: op.ID}
+	if op.Structure != nil {
+		in.header = op.Structure.MessageID
+	}
+	for _, box := range op.Places {
+		if err := r.takesIn(box, []incoming{in}); err != nil {
+			return err
+		}
+		if box == Sent {
+			r.sentCopy(in)
+		}
 	}
 	return nil
 }
@@ -317,7 +329,11 @@ func (r *review) flags(op mailbox.StoreFlags) error {
 			return err
 		}
 	}
+	unsees := op.Op != imap.StoreFlagsAdd && namesSeen(op.Flags) == (op.Op == imap.StoreFlagsDel)
 	for _, it := range r.act.Items {
+		if unsees && r.box() == Running { // it tells nothing new
+			r.after = append(r.after, mailbox.MarkMessage{Message: it.Message, Add: []imap.Flag{imap.FlagSeen}})
+		}
 		if r.box() == Sent {
 			r.touchSent(op, it)
 		}
@@ -394,6 +410,10 @@ func deletedChange(op mailbox.StoreFlags) (sets, clears bool) {
 		return false, has
 	}
 	return has, !has
+}
+
+func namesSeen(flags []imap.Flag) bool {
+	return slices.ContainsFunc(flags, func(f imap.Flag) bool { return strings.EqualFold(string(f), string(imap.FlagSeen)) })
 }
 
 // verbBox is the mailbox that a verb is given by moving to.

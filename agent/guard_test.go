@@ -339,7 +339,7 @@ func TestActionRefuses(t *testing.T) {
 	d.mustGive(d.me, d.message(d.me, "x"), "me@localhost")
 	inbox := d.list(d.me.Account, mailbox.Inbox)
 	plain := imap.UIDSetNum(inbox[len(inbox)-1].uid)
-	for _, box := range []mailbox.MailboxID{Action, Approve, Reject, Running, Memory, Schedules, Tasks, Unread} {
+	for _, box := range []mailbox.MailboxID{Action, Approve, Reject, Running, Schedules, Unread} {
 		d.refused(d.appendOp(box, d.message(d.me, "x")))
 		d.refused(mailbox.CopyEntries{From: mailbox.Inbox, To: box, UIDs: plain})
 		d.refused(mailbox.MoveEntries{From: mailbox.Inbox, To: box, UIDs: plain})

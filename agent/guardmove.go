@@ -14,10 +14,7 @@ func (r *review) copy() error {
 	to := r.act.To.ID
 	verb := boxVerb(to)
 	if verb == "" {
-		if text := closedTo(to); text != "" {
-			return cannot(text)
-		}
-		return nil
+		return r.plainCopy(to)
 	}
 	r.share = true
 	for _, it := range r.act.Items {
@@ -33,6 +30,40 @@ func (r *review) copy() error {
 	}
 	return nil
 }
+
+// plainCopy makes messages of their own. A program without MOVE copies, and deletes when
+// that went well: where a move is refused, the copy is.
+func (r *review) plainCopy(to mailbox.MailboxID) error {
+	if text := closedTo(to); text != "" {
+		return cannot(text)
+	}
+	from := r.act.From.ID
+	if from == Running && to != Trash {
+		return cannot(statusNotFiled)
+	}
+	r.share = (from == Memory || from == Schedules) && to == Trash
+	var list []incoming
+	for _, it := range r.act.Items {
+		h, err := r.decision(it.Tag)
+		if err != nil {
+			return err
+		}
+		if h != nil && (isActionBox(from) && to != Trash || r.act.Through != nil) {
+			return cannot(decidedNotCopied)
+		}
+		list = append(list, incoming{header: r.view.MessageID(it.Message), tag: it.Tag})
+		if to == Tasks {
+			r.copies = append(r.copies, r.view.NextMessageID())
+			list[len(list)-1].id = r.copies[len(r.copies)-1]
+		}
+	}
+	return r.takesIn(to, list)
+}
+
+const (
+	statusNotFiled   = "Running shows the live tasks; a status can be deleted, which cancels its task, but not filed"
+	decidedNotCopied = "this waits for your decision: answer it, or move it to Action/Approve or Action/Reject. To keep a copy, copy the one in INBOX"
+)
 
 // ownEntry gives the open approval whose entry it is, in Action or INBOX.
 func (r *review) ownEntry(it mailbox.ActItem) (*held, error) {
@@ -63,6 +94,7 @@ func (r *review) move(op mailbox.MoveEntries) error {
 		}
 	}
 	seen := map[mailbox.MessageID]bool{}
+	var list []incoming
 	for _, it := range r.act.Items {
 		if seen[it.Message] {
 			continue
@@ -71,14 +103,18 @@ func (r *review) move(op mailbox.MoveEntries) error {
 		if err := r.moveItem(it, from, to); err != nil {
 			return err
 		}
+		list = append(list, incoming{it.Message, r.view.MessageID(it.Message), it.Tag})
+		if to == Sent {
+			r.sentCopy(list[len(list)-1])
+		}
 	}
-	return nil
+	return r.takesIn(to, list)
 }
 
 func (r *review) moveItem(it mailbox.ActItem, from, to mailbox.MailboxID) error {
 	if from == Running {
 		if to != Trash {
-			return cannot("Running shows the live tasks; a status can be deleted, which cancels its task, but not filed")
+			return cannot(statusNotFiled)
 		}
 		return r.cancelTask(it.Tag)
 	}
@@ -90,7 +126,7 @@ func (r *review) moveItem(it mailbox.ActItem, from, to mailbox.MailboxID) error 
 		if text := closedTo(to); text != "" {
 			return cannot(text)
 		}
-		return nil
+		return r.takeOut(it, from, to)
 	}
 	if err := r.moveDecision(h, it.Message, from, to); err != nil {
 		return err
@@ -172,10 +208,40 @@ func (r *review) expunge() error {
 			return err
 		}
 		if h == nil {
+			if err := r.expungePlain(it, box); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := r.expungeDecision(h, it.Message, box); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// expungePlain: what is deleted in Memory or Schedules lies in Trash.
+func (r *review) expungePlain(it mailbox.ActItem, box mailbox.MailboxID) error {
+	to := mailbox.MailboxID(0)
+	if box == Memory || box == Schedules {
+		to = Trash
+		if !liesIn(r.view.Places(it.Message), Trash) {
+			r.before = append(r.before, mailbox.AddEntry{Message: it.Message, Mailbox: Trash})
+		}
+	}
+	return r.takeOut(it, box, to)
+}
+
+// filed: INBOX is renamed, which moves what lies in it to a mailbox of the person's: an
+// open decision is filed by that.
+func (r *review) filed() error {
+	for _, it := range r.act.Items {
+		h, err := r.decision(it.Tag)
+		if err != nil {
+			return err
+		}
+		if h != nil {
+			r.keep(h)
 		}
 	}
 	return nil

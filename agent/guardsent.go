@@ -26,17 +26,23 @@ func (c sentCopy) put(key string, version uint64) mailbox.PutRecord {
 // sentCopy is a program's own copy of a mail it has sent, or is about to: the one
 // that the server filed goes, if nobody touched it. The record goes by itself: what the
 // program copies was perhaps sent elsewhere, and no submission comes.
-func (r *review) sentCopy(op mailbox.AddMessage) {
-	if op.Structure == nil || op.Structure.MessageID == "" {
+func (r *review) sentCopy(in incoming) {
+	if in.header == "" {
 		return
 	}
-	key := sentKey(op.Structure.MessageID)
+	key := sentKey(in.header)
 	rec, found := r.view.Record(key)
 	var c sentCopy
-	if found && json.Unmarshal(rec.Value, &c) == nil && c.Ours && r.untouched(c) {
+	known := found && json.Unmarshal(rec.Value, &c) == nil
+	switch {
+	case known && c.Message == in.id:
+		return // it comes back
+	case known && c.Ours && r.a.opt.Account(r.actor.Login).SentCopy == SentServer:
+		return // ours is the one that counts
+	case known && c.Ours && r.untouched(c):
 		r.after = append(r.after, mailbox.RemoveEntry{Message: c.Message, Mailbox: Sent, IfPresent: true})
 	}
-	r.after = append(r.after, r.a.passing(sentCopy{Message: op.ID}.put(key, rec.Version))...)
+	r.after = append(r.after, r.a.passing(sentCopy{Message: in.id}.put(key, rec.Version))...)
 }
 
 // untouched reports whether our copy lies in Sent as we put it there.

@@ -39,7 +39,11 @@ func (a *Agent) readInput(ctx context.Context, account mailbox.AccountID, in Inb
 	if err != nil {
 		return nil, err
 	}
-	return &input{parts: a.partsOf(in, r), files: a.filesOf(ctx, account, in, msg, r)}, nil
+	parts := a.partsOf(in, r)
+	if in.Dropped {
+		parts = a.droppedParts(in, msg, r)
+	}
+	return &input{parts: parts, files: a.filesOf(ctx, account, in, msg, r)}, nil
 }
 
 // openStored opens a stored message; NotFound when it is gone.
@@ -125,6 +129,24 @@ func (a *Agent) partsOf(in Inbound, r *mail.Reading) []providers.Part {
 		text("Note: "+n, false)
 	}
 	return parts
+}
+
+// droppedText tells what a mail in Tasks is. The mail itself grants nothing: the person
+// put it there, and somebody else may have written it.
+const droppedText = "The owner put this mail into the mailbox Tasks: it is a task about this mail. Do what helps the owner with it: answer what it asks, prepare what it wants, or say what is in it and what there is to do."
+
+// droppedParts is a mail of Tasks as the model sees it: all of it data, also what bears
+// the login's name.
+func (a *Agent) droppedParts(in Inbound, msg *mailbox.Message, r *mail.Reading) []providers.Part {
+	var from []string
+	for _, addr := range msg.Structure.From {
+		from = append(from, addr.String())
+	}
+	text := fmt.Sprintf("From: %s\nSubject: %s\nDate: %s\n\n%s", strings.Join(from, ", "), oneLine(in.Subject),
+		a.local(msg.Date).Format("Mon 2 Jan 2006 15:04 MST"), r.Text)
+	parts := []providers.Part{{Kind: providers.Text, Text: droppedText}, {Kind: providers.Text, Text: asData("the mail", headTail(text))}}
+	r.New, r.Quoted = "", ""
+	return append(parts, a.partsOf(in, r)[1:]...)
 }
 
 // heading says which mail it is. The subject is kept apart from the login's text: it

@@ -253,7 +253,10 @@ func (a *Agent) planFor(ctx context.Context, in *intake) (*plan, error) {
 // fileSent gives the message its entry in Sent, unless the program has put its own
 // copy there before it sent.
 func (a *Agent) fileSent(ctx context.Context, in *intake, p *plan) error {
-	key := in.sentKey()
+	key, who := in.sentKey(), a.opt.Account(in.owner.Login).SentCopy
+	if who == SentClient {
+		return nil
+	}
 	if key == "" {
 		p.msg.Places = []mailbox.MailboxID{Sent}
 		return nil
@@ -263,7 +266,7 @@ func (a *Agent) fileSent(ctx context.Context, in *intake, p *plan) error {
 		return err
 	}
 	var c sentCopy
-	if err == nil && json.Unmarshal(rec.Value, &c) == nil && !c.Ours {
+	if err == nil && json.Unmarshal(rec.Value, &c) == nil && (c.Ours || who != SentServer) {
 		places, err := a.store.Places(ctx, in.account(), c.Message)
 		if err != nil && !isKind(err, mailbox.NotFound) {
 			return err

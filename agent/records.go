@@ -47,6 +47,8 @@ const (
 	DueWindow  = "window"  // key decision id: the window of a move ends
 	DueDeliver = "deliver" // key delivery id: mail for another account
 	DuePrune   = "prune"   // key day: records go
+	DueDrop    = "drop"    // key message id: a message in Tasks becomes a task
+	DueLeaving = "leaving" // key message id: the window of what was taken out of Memory or Schedules ends
 )
 
 // Record keys and index keys.
@@ -87,6 +89,9 @@ type Thread struct {
 	Created    time.Time `json:"created"`
 	Sends      []int64   `json:"sends,omitempty"` // Unix seconds of our mails in the last hour (invariant 7: capped)
 	Scope      string    `json:"scope,omitempty"` // "send" when a send-only credential began it
+	// Depth counts how many results this task goes back to by drops into Tasks: 0 for mail
+	// that was sent or is not ours, 1 for a result of such a task.
+	Depth int `json:"depth,omitempty"`
 }
 
 // Inbound names a mail that is input of a run.
@@ -97,6 +102,8 @@ type Inbound struct {
 	Date      time.Time         `json:"date"`
 	// Model is the model the mail asks for (X-Pizza-Model); empty: the default.
 	Model string `json:"model,omitempty"`
+	// Dropped: the person put it into Tasks; who wrote it is not known.
+	Dropped bool `json:"dropped,omitempty"`
 }
 
 // RunState is a named state of a run.
@@ -211,6 +218,8 @@ type MessageRef struct {
 	// Message is the stored message, of mails of ours that may be answered.
 	Message mailbox.MessageID `json:"message,omitempty"`
 	Ours    bool              `json:"ours,omitempty"`
+	// Ask is the id of the question it puts (record "ask/..."), which is no decision of a run.
+	Ask string `json:"ask,omitempty"`
 }
 
 // originOf is the Origin that a model's raw content is bound to.

@@ -19,6 +19,8 @@ const maxHelps = 3
 // replyOps is what a mail that answers another one does, by what it answers.
 func (a *Agent) replyOps(ctx context.Context, in *intake, p *plan, ref MessageRef) error {
 	switch {
+	case ref.Ask != "":
+		return a.askReply(ctx, in, p, ref)
 	case ref.Decision != "" && !ref.Ours:
 		// It answers an answer of the person's own: that is about the decision while
 		// it is open, and about the task afterwards.

@@ -82,7 +82,7 @@ func (a *Agent) answered(ctx context.Context, in *intake) (MessageRef, error) {
 		if err != nil {
 			return ref, err
 		}
-		if ok && ref.Task != "" {
+		if ok && (ref.Task != "" || ref.Ask != "") {
 			return ref, nil
 		}
 	}

@@ -30,11 +30,13 @@ func (a *Agent) dueHandlers() map[string]dueHandler {
 		DueWindow:  a.endWindow,
 		DueDeliver: a.deliverDue,
 		DuePrune:   a.prune,
+		DueDrop:    a.takeDrop,
+		DueLeaving: a.endLeaving,
 	}
 }
 
 // tend works what is due beside the runs: expiry, the windows of moves, mail for
-// other accounts, records that go. It returns when ctx ends, with all it started ended. An entry
+// other accounts, records that go, what was dropped or taken out. It returns when ctx ends, with all it started ended. An entry
 // that fails is logged and tried again after tendLease; the others go on.
 func (a *Agent) tend(ctx context.Context) error {
 	var wg sync.WaitGroup

@@ -196,12 +196,22 @@ func (s *selected) savedSpans() []span {
 	return merge(spans)
 }
 
+// fewChosen is how many neighbours a choice of few spans at most.
+const fewChosen = 64
+
 // chosenGone returns the UIDs in spans that are gone while the client was not told:
 // the store passes them over, but in a system mailbox choosing them may mean something.
-// Who names them by number is told with a NO instead.
+// Who names them by number is told with a NO instead. A choice of few is told as a whole:
+// any of it may go between here and the commit.
 func (c *conn) chosenGone(spans []span, num numbering) (set imap.UIDSet) {
+	if n := len(spans); n > 0 && spans[n-1].to-spans[0].from <= fewChosen {
+		c.sel.each(spans, func(_ uint32, e mailbox.Entry) bool {
+			set.AddNum(e.UID)
+			return true
+		})
+	}
 	if num != uidNumbers {
-		return nil
+		return set
 	}
 	for _, uid := range c.sel.ghosts {
 		at := c.sel.lower(uid)

@@ -98,7 +98,8 @@ type CopyEntries struct {
 
 // MoveEntries is IMAP MOVE (RFC 6851): the same messages, new entries. Gone are
 // entries that were chosen, by UID, while their program had not been told that they
-// are gone: nothing happens to them, but the guard may read a meaning in it.
+// are gone, or that may go before this is carried out: nothing happens to those that are
+// gone, but the guard may read a meaning in it.
 type MoveEntries struct {
 	From, To MailboxID
 	UIDs     imap.UIDSet
