@@ -58,6 +58,9 @@ type people []mailbox.Account
 func (p people) Authenticate(context.Context, string, string) (mailbox.Identity, error) {
 	return mailbox.Identity{}, errors.New("not in this test")
 }
+func (p people) Verifiers(context.Context, string) (mailbox.Verifiers, error) {
+	return mailbox.Verifiers{}, errors.New("not in this test")
+}
 func (p people) Put(context.Context, mailbox.Account, mailbox.Credential, string) error {
 	return errors.New("not in this test")
 }
