@@ -10,6 +10,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 	"golang.org/x/text/unicode/norm"
 
+	"pizza/internal/mutf7"
 	"pizza/mailbox"
 )
 
@@ -210,5 +211,5 @@ func (c *conn) writeName(name string) {
 		c.out.quoted(name, true)
 		return
 	}
-	c.out.quoted(encodeUTF7(name), false)
+	c.out.quoted(mutf7.Encode(name), false)
 }

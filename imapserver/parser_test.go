@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pizza/internal/mutf7"
 )
 
 func TestNames(t *testing.T) {
@@ -20,7 +22,7 @@ func TestNames(t *testing.T) {
 		if err != nil || got != name {
 			t.Errorf("decode(%q) = %q, %v; want %q", wire, got, err, name)
 		}
-		if back := encodeUTF7(name); !strings.EqualFold(back, wire) {
+		if back := mutf7.Encode(name); !strings.EqualFold(back, wire) {
 			t.Errorf("encode(%q) = %q, want %q", name, back, wire)
 		}
 	}

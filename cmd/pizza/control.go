@@ -62,6 +62,8 @@ func controlRoutes(s service) http.Handler {
 		answer(w, r, &c, func(ctx context.Context) (any, error) { return struct{}{}, s.RemoveCredential(ctx, c) })
 	})
 	mux.HandleFunc("GET /backup", serveBackup(s))
+	mux.HandleFunc("GET /of/{account}/export", serveExport(s))
+	mux.HandleFunc("POST /of/{account}/import", serveImport(s))
 	return mux
 }
 

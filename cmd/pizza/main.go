@@ -84,7 +84,7 @@ func newRoot() *cobra.Command {
 		newDecide(g, "reject ID [REASON]", "refuse it; the agent is told the reason"),
 		newDecide(g, "answer ID happened|repeat|stop|continue", "answer a question: what became of an action that was cut off, or whether a restored store goes on"),
 		newCancel(g),
-		newBackup(g), newRestore(g),
+		newBackup(g), newRestore(g), newExport(g), newImport(g),
 		newDemo(),
 	)
 	helpful(root)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"pizza/agent"
+	"pizza/internal/mailfile"
 	"pizza/internal/mime"
 	"pizza/mailbox"
 )
@@ -33,6 +34,11 @@ type service interface {
 
 	// Backup writes an archive of the data root (internal/backup).
 	Backup(ctx context.Context, w io.Writer) error
+
+	// Export hands an account's mail to sink; of all folders when none is named.
+	Export(ctx context.Context, account string, folders []string, sink exportSink) error
+	// Import files messages and says what became of each.
+	Import(ctx context.Context, account string, batch []mailfile.Message) ([]imported, error)
 
 	Close() error
 }

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pizza/internal/mailfile"
+	"pizza/mailbox"
+)
+
+// household is a data root with the accounts me and ann, by a service.
+func household(t *testing.T, socket bool) (*app, service) {
+	t.Helper()
+	root := t.TempDir()
+	a := quiet(t, root)
+	if _, err := a.PutCredential(t.Context(), credentialRequest{Login: "ann", Name: defaultCredential, Scope: mailbox.ScopeFull, Make: true}); err != nil {
+		t.Fatal(err)
+	}
+	if socket {
+		return a, dial(t, a, root)
+	}
+	return a, a
+}
+
+var oddMail = []mailfile.Message{
+	{Folder: "INBOX", Date: time.Unix(1e9, 0), Flags: []string{`\Seen`, "$label1"}, Body: []byte("Subject: one\r\n\r\nFrom here\r\n>From there\r\n")},
+	{Folder: "INBOX", Date: time.Unix(1e9+1, 0), Body: []byte("Subject: two\r\n\r\nno end")},
+	{Folder: "INBOX", Date: time.Unix(1e9+1, 0), Flags: []string{`\Flagged`, `\Answered`, `\Deleted`}, Body: []byte("Subject: three\n\nonly LF\n")},
+	{Folder: "Sent", Date: time.Unix(1e9, 0), Flags: []string{`\Seen`}, Body: []byte("Message-ID: <a@b>\r\nSubject: sent\r\n\r\n")},
+	{Folder: "Work/v1.2/Entwürfe", Date: time.Unix(1e9, 0), Flags: []string{`\Draft`, "Work"}, Body: []byte("Status: RO\r\nSubject: four\r\n\r\nmixed\nlines\r\r\n")},
+	{Folder: "Work/large", Date: time.Unix(1e9, 0), Body: append([]byte("Subject: large\r\n\r\n"), bytes.Repeat([]byte("0123456789\r\n"), 40_000)...)},
+	{Folder: "Empty"},
+}
+
+func mustImport(t *testing.T, s service, account string, batch ...mailfile.Message) []imported {
+	t.Helper()
+	out, err := s.Import(t.Context(), account, batch)
+	if err != nil || len(out) != len(batch) {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	return out
+}
+
+// mailOf is what an account has, as lines that can be compared. Flags, but the order.
+func mailOf(t *testing.T, s service, account string) []string {
+	t.Helper()
+	var lines []string
+	if err := s.Export(t.Context(), account, nil, sinkFunc(func(m mailfile.Message) {
+		if m.Body == nil {
+			lines = append(lines, m.Folder)
+			return
+		}
+		slices.Sort(m.Flags)
+		lines = append(lines, fmt.Sprintf("%s %d %v %q", m.Folder, m.Date.Unix(), m.Flags, m.Body))
+	})); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// sinkFunc is a sink that calls a function; a folder is a message without a body.
+type sinkFunc func(mailfile.Message)
+
+func (f sinkFunc) Folder(name string) error     { f(mailfile.Message{Folder: name}); return nil }
+func (f sinkFunc) Add(m mailfile.Message) error { f(m); return nil }
+func (f sinkFunc) Close() error                 { return nil }
+
+// TestExportImport: what an account exports, another one imports: the same bytes, flags,
+// dates, folders and order; and a second time nothing.
+func TestExportImport(t *testing.T) {
+	t.Parallel()
+	for _, socket := range []bool{false, true} {
+		for _, format := range []string{"--maildir", "--mbox"} {
+			t.Run(fmt.Sprint(format, socket), func(t *testing.T) {
+				t.Parallel()
+				a, s := household(t, socket)
+				mustImport(t, s, "me", oddMail...)
+				want := mailOf(t, s, "me")
+				if !socket { // the commands open the root themselves
+					if err := a.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				dir := filepath.Join(t.TempDir(), "out")
+				command(t, a, 0, "exported 6 messages of ", "export", format, dir)
+				command(t, a, 1, "is not empty", "export", format, dir)
+				command(t, a, 0, "imported 6 messages into", "import", "--account", "ann", dir)
+				command(t, a, 0, "; 6 lay there already", "import", "--account", "ann", dir)
+				if !socket {
+					s = quiet(t, a.root)
+				}
+				got := slices.DeleteFunc(mailOf(t, s, "ann"), func(l string) bool { return strings.HasPrefix(l, beside) })
+				if strings.Join(got, "\n") != strings.Join(want, "\n") {
+					t.Errorf("got\n%.2000s\nwant\n%.2000s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+			})
+		}
+	}
+}
+
+// command runs a command line on the root of a.
+func command(t *testing.T, a *app, code int, want string, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(append([]string{"--data-root", a.root}, args...))
+	err := root.ExecuteContext(t.Context())
+	var exit exitError
+	got := 0
+	if errors.As(err, &exit) {
+		got = exit.code
+	} else if err != nil {
+		got = 1
+	}
+	if text := out.String() + fmt.Sprint(err); got != code || !strings.Contains(text, want) {
+		t.Errorf("%v: exit code %d, want %d with %q:\n%s", args, got, code, want, text)
+	}
+}
+
+// TestImportStartsNothing: mail of folders that mean something goes beside them.
+func TestImportStartsNothing(t *testing.T) {
+	t.Parallel()
+	a, s := household(t, true)
+	text := []byte("From: me@localhost\r\nTo: pizza@localhost\r\nMessage-ID: <x@y>\r\nSubject: do\r\n\r\nsay hello\r\n")
+	var batch []mailfile.Message
+	for _, f := range []string{"Action", "Action/Approve", "Action/Reject", "Running", "Tasks", "Memory", "Schedules", "Unread", "Tasks/below"} {
+		batch = append(batch, mailfile.Message{Folder: f, Body: text})
+	}
+	for i, r := range mustImport(t, s, "me", batch...) {
+		if r.Folder != beside+"/"+batch[i].Folder || r.Text != "" || r.There {
+			t.Errorf("%s: %+v", batch[i].Folder, r)
+		}
+	}
+	if out := mustImport(t, s, "me", mailfile.Message{Folder: "Tasks", Body: text})[0]; !out.There {
+		t.Errorf("again: %+v", out)
+	}
+	id, err := a.identity(t.Context(), "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boxes, err := a.store.Mailboxes(t.Context(), id.Account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range boxes {
+		if b.System && b.Exists > 0 {
+			t.Errorf("%s has %d messages", b.Name, b.Exists)
+		}
+		if strings.HasPrefix(b.Name, beside+"/T") && !b.Subscribed {
+			t.Errorf("%s is not subscribed", b.Name)
+		}
+	}
+}
+
+// TestImportLeavesOut: what cannot be filed is told, and the rest is filed.
+func TestImportLeavesOut(t *testing.T) {
+	t.Parallel()
+	_, s := household(t, true)
+	good := []byte("Subject: good\r\n\r\n")
+	out := mustImport(t, s, "me", mailfile.Message{Folder: "a//b", Body: good}, mailfile.Message{Folder: "F", Body: []byte{}},
+		mailfile.Message{Folder: "F", Body: good, Flags: []string{`\Recent`, "two words", `\Nonsense`, `\seen`}},
+		mailfile.Message{Folder: "F", Body: good}, mailfile.Message{Folder: "F", Body: make([]byte, 51<<20)})
+	for i, want := range []string{"empty level", "empty", "", "", "larger than 50 MiB"} {
+		if !strings.Contains(out[i].Text, want) || (out[i].Text == "") != (want == "") || out[i].There != (i == 3) {
+			t.Errorf("%d: %+v", i, out[i])
+		}
+	}
+	if got := mailOf(t, s, "me"); !slices.ContainsFunc(got, func(l string) bool { return strings.HasPrefix(l, "F ") && strings.Contains(l, `[\Seen]`) }) {
+		t.Errorf("%v", got)
+	}
+	if err := s.Export(t.Context(), "me", []string{"none"}, sinkFunc(func(mailfile.Message) {})); err == nil || !strings.Contains(err.Error(), `no folder "none"`) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	if _, err := s.Import(t.Context(), "nobody", nil); err == nil {
+		t.Error("an account that is not there")
+	}
+}
+
+func TestImportCommandTells(t *testing.T) {
+	t.Parallel()
+	a, _ := household(t, true)
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600), os.WriteFile(filepath.Join(dir, "b.eml"), []byte("Subject: b\n\nx\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	command(t, a, 1, "imported 1 messages into 1 folders; 1 left out", "import", dir)
+	command(t, a, 1, "a.txt: neither an mbox file nor a message", "import", dir)
+	command(t, a, 0, "imported 1 messages into 1 folders", "import", "--folder", "Old/mail", filepath.Join(dir, "b.eml"))
+	command(t, a, 1, "no such file", "import", filepath.Join(dir, "none"))
+	command(t, a, 1, "say where to", "export")
+	command(t, a, 1, "no folder", "export", "--mbox", filepath.Join(t.TempDir(), "x"), "--folder", "none")
+	command(t, a, 0, "exported 1 messages of 1 folders", "export", "--mbox", filepath.Join(t.TempDir(), "x"), "--folder", "Old/mail")
+}
