@@ -13,7 +13,7 @@ RACE :=
 endif
 
 export SHARED := $(abspath $(SHARED))
-.PHONY: help setup build demo test race fuzz lint e2e e2e-imaptest bench check soak
+.PHONY: help setup build demo test race fuzz lint e2e e2e-imaptest bench bench-imap check soak
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -59,6 +59,10 @@ endif
 
 bench: build ## print figures: start, latency, submissions, steps, waiting tasks, memory
 	go test -tags bench -count=1 -timeout 20m -v -run '^TestBench' ./internal/e2e/...
+
+bench-imap: build ## compare with Dovecot, by turns: BENCH_N=10000 messages; and with the floor of the disk
+	go test -run '^$$' -bench '^BenchmarkAppend' -benchtime 500x ./imapserver
+	go test -tags bench -count=1 -timeout 60m -v -run '^TestIMAPBench$$' ./internal/e2e/
 
 check: lint test e2e ## what CI runs
 

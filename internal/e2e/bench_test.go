@@ -62,12 +62,15 @@ func benchDisk(t *testing.T) time.Duration {
 }
 
 // rss is the process's resident memory, in MB.
-func (s *server) rss() float64 {
+func (s *server) rss() float64 { return s.status("VmRSS:") }
+
+// status is a line of the process's status, in MB.
+func (s *server) status(line string) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
 	if err != nil {
 		s.tb.Skip("no /proc: memory is not measured here")
 	}
-	_, rest, _ := strings.Cut(string(b), "VmRSS:")
+	_, rest, _ := strings.Cut(string(b), line)
 	kb, err := strconv.Atoi(strings.Fields(rest)[0])
 	if err != nil {
 		s.tb.Fatal(err)
