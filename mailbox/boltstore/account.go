@@ -25,6 +25,10 @@ type account struct {
 	log   *slog.Logger
 	db    *dbFile
 	epoch uint64
+
+	sealed  bool       // it was closed in order before
+	looking background // for damage
+
 	stage *stage
 	flags *flagTable
 	watch watchers
@@ -83,6 +87,9 @@ func openAccount(s *Store, id mailbox.AccountID) (*account, error) {
 	}
 	go a.work()
 	go a.search.work()
+	if a.sealed {
+		a.looking.start(a.lookThrough)
+	}
 	if err := a.tidyAll(); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -118,6 +125,11 @@ func (a *account) raise(tx *bolt.Tx) error {
 	}
 	if err := a.migrate(tx, meta); err != nil {
 		return err
+	}
+	if a.sealed = isSealed(tx); a.sealed {
+		if err := meta.Delete(keyClosed); err != nil {
+			return err
+		}
 	}
 	if v := meta.Get(keyEpoch); len(v) == 8 {
 		a.epoch = binary.BigEndian.Uint64(v) + 1
@@ -234,6 +246,12 @@ func (a *account) close() error {
 	<-a.stopped
 	<-a.search.stopped
 	a.stage.stop()
+	a.looking.end()
+	a.commitMu.Lock()
+	defer a.commitMu.Unlock()
+	if err := a.db.seal(); err != nil {
+		a.log.Warn("the next start will look through the whole file", slog.Any("err", err))
+	}
 	return a.db.Close()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -101,7 +102,8 @@ func openBolt(path string) (*bolt.DB, error) {
 	return db, private(path, 0o600)
 }
 
-// inspect walks all pages of an existing file before it is opened for writing.
+// inspect walks the pages of an existing file before it is opened for writing; all of
+// them, unless it was closed in order (see seal).
 // There bbolt looks for free pages on goroutines of its own, whose panics nobody
 // can recover; here everything it does not like is an error.
 func inspect(path string, opts bolt.Options) (err error) {
@@ -122,25 +124,41 @@ func inspect(path string, opts bolt.Options) (err error) {
 	if db, err = bolt.Open(path, 0o600, &opts); err != nil {
 		return judge(path, err)
 	}
+	sealed := false
 	err = db.View(func(tx *bolt.Tx) error {
-		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return ascending(b) })
+		sealed = isSealed(tx)
+		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+			if sealed && isBulk(name) {
+				return nil
+			}
+			_, _, err := orderedFrom(b, nil, math.MaxInt)
+			return err
+		})
 	})
+	if err == nil && sealed {
+		err = checkFreelist(path)
+	}
 	if err != nil {
 		return damaged(path, err)
 	}
 	return nil
 }
 
-func ascending(b *bolt.Bucket) error {
-	var last []byte
+// orderedFrom visits the next n keys after last, which have to grow. It returns a copy of
+// the last one, and whether there may be more.
+func orderedFrom(b *bolt.Bucket, last []byte, n int) (_ []byte, more bool, err error) {
 	c := b.Cursor()
-	for k, _ := c.First(); k != nil; k, _ = c.Next() {
-		if last != nil && bytes.Compare(last, k) >= 0 {
-			return fmt.Errorf("keys out of order: % x after % x", k[:min(len(k), 16)], last[:min(len(last), 16)])
-		}
-		last = k
+	k, _ := c.Seek(last)
+	if last != nil && bytes.Equal(k, last) {
+		k, _ = c.Next()
 	}
-	return nil
+	for ; k != nil && n > 0; k, _ = c.Next() {
+		if last != nil && bytes.Compare(last, k) >= 0 {
+			return nil, false, fmt.Errorf("keys out of order: % x after % x", k[:min(len(k), 16)], last[:min(len(last), 16)])
+		}
+		last, n = k, n-1
+	}
+	return bytes.Clone(last), k != nil, nil
 }
 
 // judge tells damage from other reasons why a file does not open.

@@ -34,5 +34,9 @@
 // is written anew while it is in use (compact.go); writers are held for the last sync,
 // some 50 ms at 1 GB. While the disk is almost full a person adds nothing (space.go).
 //
+// Start: a file that was closed in order opens in a time that does not depend on the
+// bytes of its messages, which are looked through for damage afterwards; one whose
+// process was killed is looked through before.
+//
 // Reads copy at most 256 KiB out of a bbolt transaction before they call anybody.
 package boltstore

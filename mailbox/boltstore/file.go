@@ -2,6 +2,8 @@ package boltstore
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
@@ -25,8 +27,15 @@ func openFileDB(path string) (*dbFile, error) {
 	return f, nil
 }
 
-// View runs fn in a read transaction.
-func (f *dbFile) View(fn func(*bolt.Tx) error) error {
+// View runs fn in a read transaction. A page that bbolt cannot make sense of, or the disk
+// not read, is an error.
+func (f *dbFile) View(fn func(*bolt.Tx) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading %s: %v\n%s", f.path, p, debug.Stack())
+		}
+	}()
 	for {
 		db := f.now.Load()
 		err := db.View(fn)
