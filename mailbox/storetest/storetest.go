@@ -59,6 +59,7 @@ func Run(t *testing.T, open Open) {
 		{"ReadCopies", testReadCopies},
 		{"ReadLongHeader", testReadLongHeader},
 		{"ReadHoldsNothing", testReadHoldsNothing},
+		{"Lacking", testLacking},
 		{"StoreFlags", testStoreFlags},
 		{"FlagSpelling", testFlagSpelling},
 		{"FlagLimits", testFlagLimits},
