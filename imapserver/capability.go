@@ -59,16 +59,13 @@ func (c *conn) capabilities() string {
 // A value after "=" is not looked at unless it was named.
 func (c *conn) offers(name string) bool {
 	plain, _, _ := strings.Cut(name, "=")
-	return !slices.Contains(c.hidden, name) && !slices.Contains(c.hidden, plain)
+	return !slices.ContainsFunc(c.hidden, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, plain) })
 }
 
 // hide takes over what is hidden from the account that logs in.
 func (c *conn) hide(login string) {
-	if c.srv.opt.Hidden == nil {
-		return
-	}
-	for _, name := range c.srv.opt.Hidden(login) {
-		c.hidden = append(c.hidden, strings.ToUpper(name))
+	if c.srv.opt.Hidden != nil {
+		c.hidden = c.srv.opt.Hidden(login)
 	}
 }
 

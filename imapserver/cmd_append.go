@@ -167,7 +167,7 @@ func (c *conn) cutShort(err error) error {
 // afterMessage reads what follows a message: the end of the command, then it returns
 // nil, or what stands before the next one, which is l.message then.
 func (c *conn) afterMessage(l *line, m appended) (next *parser, err error) {
-	text, over, err := c.rd.segment(maxLine)
+	text, over, err := c.rd.segment(c.srv.opt.MaxCommand)
 	if err != nil {
 		return nil, c.cutShort(err)
 	}

@@ -88,7 +88,7 @@ func (c *conn) attach(nc net.Conn) {
 	}
 	c.out = &writer{w: nc, sent: sent}
 	c.in = bufio.NewReaderSize(flushing{c}, 4096)
-	c.rd = &reader{in: c.in, proceed: func() { c.out.str("+ OK\r\n") }}
+	c.rd = &reader{in: c.in, max: c.srv.opt.MaxCommand, proceed: func() { c.out.str("+ OK\r\n") }}
 }
 
 // flushing sends what waits before it waits for input.
@@ -173,6 +173,8 @@ func (c *conn) reason(err error) string {
 	switch {
 	case c.srv.isClosing():
 		return "The server is shutting down"
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.out.err == nil && c.state == notAuthenticated:
+		return "Too long without a login"
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.out.err == nil:
 		return "Idle for too long"
 	}

@@ -128,7 +128,7 @@ func TestStoreSyntax(t *testing.T) {
 
 // readAll cuts input into commands, as a connection does that refuses all messages.
 func readAll(in string) (got []string, lost bool, err error) {
-	r := &reader{in: bufio.NewReaderSize(strings.NewReader(in), 64), proceed: func() {}}
+	r := &reader{max: maxLine, in: bufio.NewReaderSize(strings.NewReader(in), 64), proceed: func() {}}
 	for {
 		l, err := r.command()
 		if err != nil {
@@ -263,7 +263,7 @@ func FuzzCommandLine(f *testing.F) {
 		func(p *parser) { p.sp(); p.mailbox(); p.sp(); p.appended(&literal{}) },
 	}
 	f.Fuzz(func(t *testing.T, in []byte, utf8 bool) {
-		r := &reader{in: bufio.NewReaderSize(bytes.NewReader(in), 64), proceed: func() {}}
+		r := &reader{max: maxLine, in: bufio.NewReaderSize(bytes.NewReader(in), 64), proceed: func() {}}
 		for {
 			l, err := r.command()
 			if err != nil || l.lost {

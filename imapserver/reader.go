@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	maxLine     = 64 << 10 // octets of a command without its literals
-	maxLiterals = 64 << 10 // octets of all literals of a command, APPEND's message aside
-	maxDrain    = 64 << 10 // octets of refused literals that are read and thrown away
-	maxDiscard  = 1 << 20  // octets of an overlong line that are read and thrown away
+	maxLine    = 64 << 10 // default of Options.MaxCommand
+	maxDrain   = 64 << 10 // octets of refused literals that are read and thrown away
+	maxDiscard = 1 << 20  // octets of an overlong line that are read and thrown away
 )
 
 // errLineTooLong is returned by readLine for a line over its limit.
@@ -20,6 +19,9 @@ var errLineTooLong = errors.New("line too long")
 // reader cuts the octets of a client into commands.
 type reader struct {
 	in *bufio.Reader
+	// max is how many octets a command may have without its literals, and how many all
+	// its literals, APPEND's message aside.
+	max int
 	// proceed tells the client to send a synchronising literal.
 	proceed func()
 }
@@ -50,7 +52,7 @@ func (r *reader) command() (*line, error) {
 	l := &line{}
 	text, literals := 0, int64(0)
 	for {
-		seg, over, err := r.segment(maxLine - text)
+		seg, over, err := r.segment(r.max - text)
 		if err != nil {
 			return l, err
 		}
@@ -71,7 +73,7 @@ func (r *reader) command() (*line, error) {
 			return l, nil
 		}
 		literals += lit.size
-		if lit.size < 0 || literals > maxLiterals {
+		if lit.size < 0 || literals > int64(r.max) {
 			l.refused = &reply{kind: bad, code: "TOOBIG", text: "Literal too large"}
 			l.lost, err = r.refuse(lit)
 			return l, err
@@ -112,7 +114,7 @@ func (r *reader) drain(lit *literal, budget int64) (lost bool, err error) {
 		if _, err := r.in.Discard(int(lit.size)); err != nil {
 			return true, err
 		}
-		seg, over, err := r.segment(maxLine)
+		seg, over, err := r.segment(r.max)
 		if err != nil {
 			return true, err
 		}
@@ -142,7 +144,7 @@ func (r *reader) finishWith(tail []byte, budget int64) (lost bool, err error) {
 // too long (then it has been read to its end, or lost is set). Literals of budget octets
 // are read.
 func (r *reader) rest(budget int64) (text []byte, more, lost bool, err error) {
-	seg, over, err := r.segment(maxLine)
+	seg, over, err := r.segment(r.max)
 	if err != nil {
 		return nil, false, true, err
 	}

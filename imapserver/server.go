@@ -61,6 +61,7 @@ type Options struct {
 	Hidden func(login string) []string
 
 	MaxLiteral         int64         // octets of an appended message; default 50 MiB
+	MaxCommand         int           // octets of a command, and of its literals, APPEND's message aside; default 64 KiB
 	MaxConns           int           // connections in all; default 2000
 	MaxConnsPerAccount int           // logged-in connections of an account; default 64
 	LoginTimeout       time.Duration // to log in, and between commands before that; default 60 s
@@ -83,6 +84,9 @@ func (o *Options) setDefaults() {
 	def(&o.LoginDelay, time.Second)
 	if o.MaxLiteral == 0 {
 		o.MaxLiteral = 50 << 20
+	}
+	if o.MaxCommand == 0 {
+		o.MaxCommand = maxLine
 	}
 	if o.MaxConns == 0 {
 		o.MaxConns = 2000

@@ -204,7 +204,11 @@ func TestTimeouts(t *testing.T) {
 			t.Parallel()
 			w := h.dial("a")
 			talk(w)
-			if s, err := w.response(); s != "* BYE Idle for too long" {
+			want := "* BYE Idle for too long"
+			if name == "before login" {
+				want = "* BYE Too long without a login"
+			}
+			if s, err := w.response(); s != want {
 				t.Errorf("got %q %v", s, err)
 			}
 		})

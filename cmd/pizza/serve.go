@@ -116,13 +116,19 @@ func (s *servers) build() {
 	a := s.app
 	tls := a.ca.ServerConfig()
 	wrong := guesses.New(time.Second, nil) // of both servers: a guess by SMTP slows those by IMAP
+	limits := a.settings.Limits
+	seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	s.imap = imapserver.New(imapserver.Options{
 		Store: a.store, Accounts: a.accounts, Guesses: wrong, TLS: tls, Log: a.log.With("server", "imap"),
-		Name: "Pizza Mail", Version: version, MaxLiteral: a.settings.MaxMessage(),
+		Name: "Pizza Mail", Version: version, Hidden: a.settings.hidden,
+		MaxLiteral: a.settings.MaxMessage(), MaxCommand: limits.MaxCommandKB << 10,
+		MaxConns: limits.IMAPConnections, MaxConnsPerAccount: limits.ConnectionsPerAccount,
+		LoginTimeout: seconds(limits.LoginSeconds), IdleTimeout: 60 * seconds(limits.IdleMinutes),
+		ReadTimeout: seconds(limits.ReadSeconds), WriteTimeout: seconds(limits.WriteSeconds),
 	})
 	s.smtp = smtpgate.New(smtpgate.Options{
 		Accounts: a.accounts, Guesses: wrong, Handler: a.agent, Stager: a.store, TLS: tls, Domain: a.settings.Domain,
-		MaxSize: a.settings.MaxMessage(), Log: a.log.With("server", "smtp"),
+		MaxSize: a.settings.MaxMessage(), MaxConns: limits.SMTPConnections, Log: a.log.With("server", "smtp"),
 	})
 	s.web = &http.Server{Handler: web.New(s.webOptions()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 	s.control = &http.Server{Handler: controlRoutes(a), ReadHeaderTimeout: 10 * time.Second}

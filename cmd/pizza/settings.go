@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"pizza/agent"
+	"pizza/imapserver"
 	"pizza/internal/config"
 	"pizza/internal/tools"
 	"pizza/mailbox"
@@ -53,7 +54,9 @@ type settings struct {
 }
 
 func loadSettings(root string, f serveFlags) (settings, error) {
-	w, err := config.Watch(config.Sources{Root: root, Flags: f.given(), Grants: f.grants}, nil)
+	w, err := config.Watch(config.Sources{
+		Root: root, Flags: f.given(), Grants: f.grants, Capabilities: imapserver.Hideable(),
+	}, nil)
 	if err != nil {
 		return settings{}, err
 	}
@@ -143,3 +146,9 @@ func (s settings) limits() agent.Limits {
 
 // MaxMessage is the largest message in octets.
 func (s settings) MaxMessage() int64 { return s.Limits.MaxMessage() }
+
+// hidden are the capabilities that an account hides from its mail programs, as the file
+// says now: a change is for the next login.
+func (s settings) hidden(login string) []string {
+	return s.watcher.Current().Accounts[login].HideCapabilities
+}

@@ -100,6 +100,16 @@ type Limits struct {
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
 	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15
+
+	// Connections of mail programs. What is over a limit is told so: BYE, NO [LIMIT], 421.
+	IMAPConnections       int `json:"imap_connections"`        // at once. 2000
+	ConnectionsPerAccount int `json:"connections_per_account"` // of IMAP, logged in, of one account. 64
+	SMTPConnections       int `json:"smtp_connections"`        // at once. 200
+	MaxCommandKB          int `json:"max_command_kb"`          // length of an IMAP command, KiB; a message is none. 64
+	LoginSeconds          int `json:"login_seconds"`           // for an IMAP program to log in. 60
+	IdleMinutes           int `json:"idle_minutes"`            // without a command, or in IDLE. 35; 30 at least (RFC 9051)
+	ReadSeconds           int `json:"read_seconds"`            // without an octet in the middle of a command. 300
+	WriteSeconds          int `json:"write_seconds"`           // without an octet taken by the program. 120
 	// KeepFreeMB is how much of the disk stays free, MiB: with less, new mail is refused
 	// and tasks wait. 0 is 5 % of the disk, and 200 MB at most.
 	KeepFreeMB int `json:"keep_free_mb"`
@@ -108,10 +118,12 @@ type Limits struct {
 // Default is what holds without any setting.
 func Default() Settings {
 	return Settings{
-		Listen:        Listen{IMAP: "2143", IMAPS: "2993", SMTP: "2587", SMTPS: "2465", Web: "2080"},
-		Domain:        "localhost",
-		Model:         "runbook:mail",
-		Limits:        Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15},
+		Listen: Listen{IMAP: "2143", IMAPS: "2993", SMTP: "2587", SMTPS: "2465", Web: "2080"},
+		Domain: "localhost",
+		Model:  "runbook:mail",
+		Limits: Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15,
+			IMAPConnections: 2000, ConnectionsPerAccount: 64, SMTPConnections: 200, MaxCommandKB: 64,
+			LoginSeconds: 60, IdleMinutes: 35, ReadSeconds: 300, WriteSeconds: 120},
 		ActionInInbox: true,
 	}
 }

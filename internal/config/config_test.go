@@ -592,3 +592,39 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestHideCapabilities: a capability that cannot be hidden is a problem at its place, in
+// any case of letters; without a list nothing is looked at.
+func TestHideCapabilities(t *testing.T) {
+	t.Parallel()
+	dir := root(t, `{"accounts": {"me": {"hide_capabilities": ["move", "QRESINC", "IMAP4rev2"]}}}`)
+	_, err := Resolve(Sources{Root: dir, Getenv: noEnv, Capabilities: []string{"MOVE", "QRESYNC", "IMAP4rev2"}})
+	const want = `settings.json:1:52: accounts.me.hide_capabilities[1]: "QRESINC" is no capability that can be hidden; did you mean "QRESYNC"?`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	got, err := Resolve(Sources{Root: dir, Getenv: noEnv})
+	if err != nil || len(got.Accounts["me"].HideCapabilities) != 3 {
+		t.Error(got, err)
+	}
+}
+
+// TestLimits: each limit has bounds, and defaults lie within them.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	if _, err := Resolve(Sources{Root: root(t, "{}"), Getenv: noEnv}); err != nil {
+		t.Error(err)
+	}
+	for _, key := range []string{"imap_connections", "connections_per_account", "smtp_connections", "max_command_kb",
+		"login_seconds", "idle_minutes", "read_seconds", "write_seconds"} {
+		for _, value := range []string{"0", "10000000"} {
+			_, err := Resolve(Sources{Root: root(t, `{"limits": {"`+key+`": `+value+`}}`), Getenv: noEnv})
+			if err == nil || !strings.Contains(err.Error(), "limits."+key+": "+value+" is not between") {
+				t.Errorf("%s %s: %v", key, value, err)
+			}
+		}
+	}
+	if _, err := Resolve(Sources{Root: root(t, `{"limits": {"idle_minutes": 29}}`), Getenv: noEnv}); err == nil {
+		t.Error("an idle time-out shorter than RFC 9051 allows is taken")
+	}
+}

@@ -252,7 +252,7 @@ func (d *document) assignMap(n *node, v reflect.Value, path string) {
 func nearest(key string, names []string) string {
 	best, least := "", 3
 	for _, name := range names {
-		if dist := levenshtein.Distance(strings.ToLower(key), name); dist < least {
+		if dist := levenshtein.Distance(strings.ToLower(key), strings.ToLower(name)); dist < least {
 			best, least = name, dist
 		}
 	}

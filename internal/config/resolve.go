@@ -18,6 +18,8 @@ type Sources struct {
 	Flags map[string]string
 	// Grants are the values of --grant: PATH[:rw].
 	Grants []string
+	// Capabilities are what accounts can hide from their mail programs; nil: not checked.
+	Capabilities []string
 	// Getenv is the environment; nil is os.Getenv.
 	Getenv func(string) string
 }
@@ -83,7 +85,7 @@ func resolve(src Sources, data []byte) (*Resolved, error) {
 		}
 		return doc.where(key)
 	}
-	r.validate(p)
+	r.validate(p, src.Capabilities)
 	r.Folders = folders(src.Root, r.grants(src, p), p)
 	return r, p.err()
 }

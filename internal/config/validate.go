@@ -24,7 +24,7 @@ var (
 var domains = []string{"localhost", "pizza.localhost"}
 
 // validate notes what is wrong with the values, but for grants, which need the disk.
-func (s Settings) validate(p *problems) {
+func (s Settings) validate(p *problems, capabilities []string) {
 	s.validateListen(p)
 	for i, name := range s.Hostnames {
 		if net.ParseIP(name) == nil && !isHost(strings.ToLower(name)) {
@@ -41,7 +41,7 @@ func (s Settings) validate(p *problems) {
 		s.Providers[name].validate(p, name)
 	}
 	for _, login := range slices.Sorted(maps.Keys(s.Accounts)) {
-		s.Accounts[login].validate(p, "accounts."+login)
+		s.Accounts[login].validate(p, "accounts."+login, capabilities)
 	}
 	s.Limits.validate(p)
 	if _, err := time.LoadLocation(s.TimeZone); err != nil {
@@ -49,7 +49,14 @@ func (s Settings) validate(p *problems) {
 	}
 }
 
-func (a Account) validate(p *problems, key string) {
+func (a Account) validate(p *problems, key string, capabilities []string) {
+	for i, name := range a.HideCapabilities {
+		at := fmt.Sprintf("%s.hide_capabilities[%d]", key, i)
+		known := slices.ContainsFunc(capabilities, func(c string) bool { return strings.EqualFold(c, name) })
+		if capabilities != nil && !known {
+			p.add(at, "%q is no capability that can be hidden%s", name, nearest(name, capabilities))
+		}
+	}
 	if !slices.Contains([]string{"", "auto", "server", "client"}, a.SentCopy) {
 		p.add(key+".sent_copy", "%q must be auto, server or client", a.SentCopy)
 	}
@@ -157,6 +164,14 @@ func (l Limits) validate(p *problems) {
 		{"max_message_mb", l.MaxMessageMB, 1, 1024},
 		{"expiry_days", l.ExpiryDays, 1, 365},
 		{"move_window_seconds", l.MoveWindowSeconds, 0, 3600},
+		{"imap_connections", l.IMAPConnections, 1, 100_000},
+		{"connections_per_account", l.ConnectionsPerAccount, 1, 10_000},
+		{"smtp_connections", l.SMTPConnections, 1, 100_000},
+		{"max_command_kb", l.MaxCommandKB, 8, 1024}, // RFC 7162 section 4: 8192 octets at least
+		{"login_seconds", l.LoginSeconds, 5, 3600},
+		{"idle_minutes", l.IdleMinutes, 30, 1440}, // RFC 9051 section 5.4
+		{"read_seconds", l.ReadSeconds, 10, 3600},
+		{"write_seconds", l.WriteSeconds, 10, 3600},
 		{"keep_free_mb", l.KeepFreeMB, 0, 1 << 30},
 	} {
 		if r.value < r.low || r.value > r.high {
