@@ -308,6 +308,7 @@ type fetchRun struct {
 	*fetching
 	c         *conn
 	marked    map[imap.UID]bool // got \Seen from us: FLAGS comes with the answer
+	unasked   bool              // by NOTIFY
 	missing   int               // messages that are gone
 	undecoded bool              // BINARY of a part whose transfer encoding is not known
 	ids       []mailbox.MessageID
@@ -339,6 +340,7 @@ func (r *fetchRun) mark(spans []span) error {
 		}
 		return err
 	}
+	r.c.changing = true
 	r.c.tellBut(false, func(e mailbox.Entry) bool { return r.marked[e.UID] })
 	return nil
 }
@@ -453,7 +455,7 @@ func (r *fetchRun) response(n numbered, ct *content) {
 		w.str(" ")
 		r.c.writeFlagsItem(n.Entry, sh)
 	}
-	if r.marked[n.UID] && r.c.condstore { // this part nobody asked for (RFC 7162 section 3.2.4)
+	if (r.unasked || r.marked[n.UID]) && r.c.condstore { // RFC 7162 section 3.2.4
 		r.identify(n.Entry)
 	}
 	w.str(")").crlf()

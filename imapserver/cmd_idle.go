@@ -13,13 +13,15 @@ func (c *conn) idle(p *parser) (reply, error) {
 		return reply{}, err
 	}
 	var wake <-chan struct{}
-	if c.sel != nil {
+	if c.listening != nil { // RFC 5465 section 4
+		wake = c.listening.wake
+	} else if c.sel != nil {
 		ch, cancel := c.srv.opt.Store.Watch(c.ident.Account, c.sel.id)
 		defer cancel()
 		wake = ch
 	}
 	c.out.str("+ idling").crlf()
-	c.news()
+	c.heard()
 	if err := c.out.flush(); err != nil {
 		return reply{kind: none}, nil
 	}
@@ -32,6 +34,15 @@ func (c *conn) idle(p *parser) (reply, error) {
 		return reply{kind: bad, text: "Expected DONE"}, nil
 	}
 	return done("IDLE"), nil
+}
+
+// heard tells what there is to hear in IDLE.
+func (c *conn) heard() {
+	if c.listening != nil {
+		c.notified(true)
+		return
+	}
+	c.news()
 }
 
 // watch tells changes until a line comes in, which it returns.
@@ -53,7 +64,7 @@ func (c *conn) watch(wake <-chan struct{}) ([]byte, error) {
 			c.reading = false
 			return in.line, in.err
 		case <-wake:
-			c.news()
+			c.heard()
 			if err := c.out.flush(); err != nil {
 				c.raw.stop()
 				<-came

@@ -25,7 +25,11 @@ func (c *conn) commit(ops ...mailbox.Op) (mailbox.Result, error) {
 		Via:        "imap",
 		At:         time.Now(),
 	}
-	return c.srv.opt.Store.Commit(context.WithoutCancel(c.ctx), c.ident.Account, mailbox.Tx{Actor: actor, Ops: ops})
+	res, err := c.srv.opt.Store.Commit(context.WithoutCancel(c.ctx), c.ident.Account, mailbox.Tx{Actor: actor, Ops: ops})
+	if err == nil {
+		c.caused(ops, res)
+	}
+	return res, err
 }
 
 // specialUses are what CREATE may ask for (RFC 6154 section 3): the uses that a mailbox

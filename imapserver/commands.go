@@ -41,6 +41,7 @@ var commands = map[string]*command{
 	// EXPUNGE waits for the next command: Thunderbird (153) hangs when it comes with the
 	// EXISTS of its own APPEND.
 	"APPEND": {states: loggedIn, changes: true, message: true},
+	"NOTIFY": {states: loggedIn, expunge: true, run: (*conn).notify},
 	"IDLE":   {states: loggedIn, expunge: true, run: (*conn).idle},
 
 	"CHECK":       {states: selectedState, expunge: true, run: (*conn).check},

@@ -51,7 +51,9 @@ type conn struct {
 	// condstore: mod-sequences are told (see aware); qresync: ENABLE QRESYNC
 	condstore, qresync bool
 	sel                *selected
-	tag                string // of the command that runs
+	listening          *notifying // NOTIFY; nil: not used so far
+	changing           bool       // the command that runs changes the store
+	tag                string     // of the command that runs
 	commands           int
 	bye                string // why the connection ends, "" while it goes on
 	upgrade            func() // what to do after the reply: STARTTLS
@@ -139,6 +141,7 @@ func (c *conn) serve() {
 
 // close says goodbye and forgets the session.
 func (c *conn) close(start time.Time) {
+	c.deafen()
 	c.leave()
 	if c.bye != "" && c.bye != silent && c.state != loggedOut {
 		c.out.str("* BYE ").str(c.bye).crlf()
@@ -201,6 +204,9 @@ func (c *conn) command() error {
 		return os.ErrDeadlineExceeded
 	}
 	c.patience()
+	if err := c.await(); err != nil {
+		return err
+	}
 	l, err := c.rd.command()
 	if err != nil {
 		return err
@@ -265,6 +271,7 @@ func (c *conn) run(l *line, p *parser, name string) reply {
 		c.skipMessage(l)
 		return *refused
 	}
+	c.changing = cmd.changes
 	r, err := c.execute(l, p, cmd)
 	if err != nil {
 		var internal bool
@@ -279,6 +286,7 @@ func (c *conn) run(l *line, p *parser, name string) reply {
 			c.sel.overheard = before
 		}
 	}
+	c.changing = false
 	return c.settle(r)
 }
 

@@ -22,9 +22,15 @@
 // out and end with OK [EXPUNGEISSUED]; commands by UID pass over it and end with OK,
 // for a UID that is gone is no error.
 //
-// Concurrency: one goroutine owns one connection; while it waits in IDLE a second
-// one reads from it. Server is safe for concurrent use. Sessions of a mailbox share
-// the Store's snapshots.
+// A client that uses CONDSTORE is told mod-sequences, none above what it has been told of
+// the mailbox; to a QRESYNC client expunges are VANISHED, and HIGHESTMODSEQ in a reply is
+// where it stands (condstore.go, qresync.go; RFC 7162). A client that sent NOTIFY hears
+// between commands what it asked for, by comparing snapshots and rows, so no queue can
+// grow; of its own changes it is told too, except of names (notify.go; RFC 5465).
+//
+// Concurrency: one goroutine owns one connection; while it waits in IDLE, or for the next
+// command of a client that sent NOTIFY, a second one reads from it. Server is safe for
+// concurrent use. Sessions of a mailbox share the Store's snapshots.
 //
 // The states of a connection, and what is allowed in each, are the table in
 // commands.go:

@@ -24,6 +24,9 @@ func FuzzSession(f *testing.F) {
 	for _, s := range []string{
 		"a NOOP\r\nb CAPABILITY\r\n", "a LOGIN me {6+}\r\nsecret\r\nb SELECT INBOX\r\n", "a\r\nb \r\n* x\r\n",
 		"a FETCH 1:* (FLAGS BODY[1.MIME]<0.5> ENVELOPE BODYSTRUCTURE)\r\nb STORE 1 +FLAGS (\\Deleted x)\r\nc EXPUNGE\r\n",
+		"a ENABLE QRESYNC\r\nb SELECT INBOX (QRESYNC (1 1 1:9 (1,3 2,9)))\r\nc UID FETCH $ (FLAGS) (CHANGEDSINCE 1 VANISHED PARTIAL -1:-2)\r\n",
+		"a STORE 1:* (UNCHANGEDSINCE 0) +FLAGS.SILENT (\\Seen)\r\nb SEARCH RETURN (PARTIAL 1:2 MIN) MODSEQ \"/flags/x\" all 1\r\n",
+		"a NOTIFY SET STATUS (SELECTED (MessageNew (UID) MessageExpunge)) (SUBTREE (a b) (MessageNew MessageExpunge MailboxName))\r\nb CREATE a/b\r\n",
 		"a SEARCH RETURN (SAVE) OR TEXT x NOT 1\r\nb UID COPY $ Trash\r\nc UID FETCH $:1 ALL\r\n",
 		"a APPEND INBOX {3+}\r\nabc\r\nb APPEND INBOX (\\Foo) {3+}\r\nabc\r\nc IDLE\r\nDONE\r\n",
 		"a LIST (SUBSCRIBED) \"\" (% *) RETURN (STATUS (MESSAGES RECENT))\r\nb CREATE a/&AOQ-\r\nc RENAME a b\r\nd DELETE b/&AOQ-\r\n",

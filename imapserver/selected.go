@@ -23,7 +23,9 @@ type selected struct {
 
 	told  mailbox.ModSeq // the last HIGHESTMODSEQ told
 	ahead bool           // a MODSEQ above view.settled was told since
-	left  func()         // tells the store that the mailbox is left
+	// withheld: flags changed and were not told, as NOTIFY asked; view.settled stays below
+	withheld bool
+	left     func() // tells the store that the mailbox is left
 
 	// overheard: EXISTS was told in passing, in the answer to a command that did not
 	// ask for news.
@@ -68,7 +70,7 @@ func (c *conn) news() {
 		return
 	}
 	before := s.overheard
-	if told := c.tellBut(true, nil); before && !told && s.len() > 0 {
+	if told := c.tellBut(true, nil); before && !told && s.len() > 0 && c.hears(messageEvents) {
 		c.writeExists()
 	}
 	s.overheard = false
@@ -83,6 +85,9 @@ func (c *conn) writeExists() {
 // It reports whether it told EXISTS.
 func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) (exists bool) {
 	s := c.sel
+	if !c.changing && !c.hears(messageEvents) { // what it has changed itself a client must hear
+		return false
+	}
 	next := c.latest()
 	if next == s.snap && (!expunge || len(s.ghosts) == 0) {
 		return false
@@ -91,24 +96,38 @@ func (c *conn) tellBut(expunge bool, quiet func(mailbox.Entry) bool) (exists boo
 	if next != s.snap {
 		changes = mailbox.Diff(s.snap, next)
 	}
+	news, settled := s.snap.UIDNext(), s.settled
 	u := s.advance(next, changes, expunge)
 	c.writeExpunged(u)
 	if u.exists {
 		s.claim(c.srv.recent.above(c.ident.Account, next, !s.readOnly))
 		c.writeExists()
 		s.overheard = true
+		c.fetchNew(news)
 	}
-	for _, e := range u.flags {
-		if quiet == nil || !quiet(e) {
-			c.writeFlags(e)
-		}
-	}
-	for _, e := range u.touched {
-		if c.condstore && (quiet == nil || !quiet(e)) {
-			c.writeModSeq(e)
-		}
+	if c.writeChanges(u, quiet); s.withheld {
+		s.settled = settled
 	}
 	return u.exists
+}
+
+// writeChanges tells the flags that changed, and mod-sequences without them.
+func (c *conn) writeChanges(u update, quiet func(mailbox.Entry) bool) {
+	tell := func(list []mailbox.Entry, write func(mailbox.Entry)) {
+		for _, e := range list {
+			switch {
+			case quiet != nil && quiet(e):
+			case !c.hears(flagChange):
+				c.sel.withheld = true
+			default:
+				write(e)
+			}
+		}
+	}
+	tell(u.flags, c.writeFlags)
+	if c.condstore {
+		tell(u.touched, c.writeModSeq)
+	}
 }
 
 // latest returns the present snapshot of the selected mailbox, or an empty one when

@@ -266,7 +266,7 @@ var changing = regexp.MustCompile(`(MAILBOXID \()[^)]*(\))|(SAVEDATE ")[^"]*(")`
 
 // generalise keeps of a line what does not change from run to run.
 func generalise(s string) string {
-	for _, code := range []string{"[UIDVALIDITY ", "(UIDVALIDITY ", "[APPENDUID ", "[COPYUID "} {
+	for _, code := range []string{"[UIDVALIDITY ", "(UIDVALIDITY ", " UIDVALIDITY ", "[APPENDUID ", "[COPYUID "} {
 		if i := strings.Index(s, code); i >= 0 {
 			i += len(code)
 			j := i
