@@ -473,3 +473,68 @@ func TestRunningIsAlwaysSeen(t *testing.T) {
 		})
 	}
 }
+
+// Unread over IMAP: what is read stays until it is left, and an act means the message.
+func TestActsInUnread(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.ok("CREATE Own")
+	if got := s.say("SELECT Unread"); !strings.HasPrefix(got, "NO [NONEXISTENT]") {
+		t.Errorf("switched off: %s", got)
+	}
+	s.unread()
+	for i, box := range []mailbox.MailboxID{mailbox.Inbox, s.box("Own"), mailbox.Inbox, mailbox.Inbox, Memory} {
+		s.commit(s.appendOp(box, s.message(s.me, "x", fmt.Sprintf("Subject: m%d", i+1))))
+	}
+	shows := func(want string) {
+		t.Helper()
+		if got := strings.Join(subjects(s.shows()), " "); got != want {
+			t.Errorf("Unread shows %q, want %q", got, want)
+		}
+	}
+	s.ok("SELECT Unread")
+	shows("m1 m2 m3 m4 m5")
+	s.ok(`STORE 1 +FLAGS (\Seen)`)
+	s.ok("NOOP")
+	shows("m1 m2 m3 m4 m5") // read, and the mailbox is open
+	if got := s.say("SEARCH UNSEEN"); !strings.HasPrefix(got, "OK") {
+		t.Error(got)
+	}
+	if got := s.say("UID MOVE 3 Own"); !strings.HasPrefix(got, "OK") {
+		t.Error(got)
+	}
+	s.ok("NOOP")
+	shows("m1 m2 m4 m5 m3") // it lies in Own, and is unseen: it comes back under a new UID
+	s.count(s.me.Account, s.box("Own"), 2)
+	s.ok("UID MOVE 4 Trash")
+	s.ok(`UID STORE 2 +FLAGS (\Deleted)`)
+	s.ok("EXPUNGE")
+	shows("m1 m5 m3")
+	s.count(s.me.Account, s.box("Own"), 1)
+	s.count(s.me.Account, mailbox.Inbox, 1)
+	s.ok(`UID STORE 5 +FLAGS (\Deleted)`) // a note: what is deleted in Memory lies in Trash
+	s.ok("EXPUNGE")
+	s.count(s.me.Account, Trash, 2)
+	s.ok("CLOSE")
+	shows("m3") // m1 was read
+	s.ok("STATUS Unread (MESSAGES UNSEEN UIDNEXT)")
+	s.ok("SELECT Unread")
+	s.ok(`STORE 1 +FLAGS (\Seen)`)
+	s.conn.Close() // a program that crashes leaves too
+	s.eventually("Unread to be empty", func() bool { return len(s.shows()) == 0 })
+}
+
+// eventually waits for what another goroutine commits.
+func (d *desk) eventually(what string, cond func() bool) {
+	d.t.Helper()
+	wake, stop := d.store.Watch(d.me.Account, 0)
+	defer stop()
+	deadline := time.After(patience)
+	for !cond() {
+		select {
+		case <-wake:
+		case <-deadline:
+			d.t.Fatalf("waited for %s in vain", what)
+		}
+	}
+}

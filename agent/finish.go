@@ -49,6 +49,11 @@ func (d *draft) finish(ctx context.Context, e ending) error {
 	if err != nil {
 		return err
 	}
+	var dropped []Inbound
+	if e.move == moveCancel && d.st.Cancel != nil {
+		dropped = th.cancelQueue(d.st.Cancel.By.At)
+		e.text += notWorkedOn(dropped)
+	}
 	out := a.lastMail(ctx, o, th, d, e)
 	if err := d.add(Event{Finished: &EvFinished{State: d.run.State, Mail: out.MessageID, Text: e.text}}); err != nil {
 		return err
@@ -61,9 +66,40 @@ func (d *draft) finish(ctx context.Context, e ending) error {
 	if err != nil {
 		return err
 	}
+	for _, m := range dropped {
+		next = append(next, mailbox.Hold{Message: m.Message, Name: runHold(runID(d.run.Task, d.s.number()+1)), Release: true})
+	}
 	d.ops = append(append(d.ops, ops...), next...)
 	d.over = true
 	return nil
+}
+
+// cancelQueue takes out of the queue what was sent before the task was cancelled: that is
+// part of it. What comes later is new.
+func (th *Thread) cancelQueue(at time.Time) (dropped []Inbound) {
+	var later []Inbound
+	for _, m := range th.Queue {
+		if m.Date.After(at) {
+			later = append(later, m)
+		} else {
+			dropped = append(dropped, m)
+		}
+	}
+	th.Queue = later
+	return dropped
+}
+
+// notWorkedOn names the mails that a cancellation took with it.
+func notWorkedOn(mails []Inbound) string {
+	if len(mails) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\nWhat you had sent to it meanwhile was not worked on either:\n\n")
+	for _, m := range mails {
+		fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(cmp.Or(oneLine(m.Subject), "(no subject)"), "`", "'"))
+	}
+	return b.String()
 }
 
 // lastMail writes the mail that tells how a run ended.

@@ -42,6 +42,17 @@ func readPassword(root, name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
+// onlyCredential is name, or the account of the only generated password when name has none.
+func onlyCredential(root, name string) string {
+	if _, err := os.Stat(credentialPath(root, name)); err == nil {
+		return name
+	}
+	if files, err := os.ReadDir(filepath.Dir(credentialPath(root, name))); err == nil && len(files) == 1 {
+		return files[0].Name()
+	}
+	return name
+}
+
 // newPasswordText returns 25 characters of Crockford base32 in groups of five: 125
 // bits, without letters that are mistaken for others.
 func newPasswordText() string {
@@ -64,9 +75,10 @@ func (a *app) ensureFirstAccount(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(list) > 0 {
+	if a.firstUser = firstOf(list); a.firstUser != "" {
 		return nil
 	}
+	a.firstUser = firstLogin
 	first := mailbox.Account{ID: newAccountID(), Login: firstLogin, Name: firstLogin}
 	_, err = a.putCredential(ctx, first, mailbox.Credential{Name: defaultCredential, Scope: mailbox.ScopeFull})
 	return err

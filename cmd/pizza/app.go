@@ -23,6 +23,8 @@ type app struct {
 	accounts mailbox.Accounts
 	ca       *localca.CA // of a server
 	agent    *agent.Agent
+
+	firstUser string // whom the set-up names
 }
 
 var _ service = (*app)(nil)

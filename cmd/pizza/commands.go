@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pizza/internal/unseen"
+	"pizza/mailbox"
 )
 
 // open gives the service of the data root: the running server's, else the store
@@ -30,7 +31,7 @@ func (g *globals) open(cmd *cobra.Command) (service, error) {
 	}
 	client, err := dialControl(root)
 	if err == nil {
-		return client, nil
+		return client, g.settle(cmd, client)
 	}
 	if !errors.Is(err, errNoServer) {
 		return nil, err
@@ -38,7 +39,41 @@ func (g *globals) open(cmd *cobra.Command) (service, error) {
 	if !madeByServe(root) {
 		return nil, fmt.Errorf("there is no data root at %s yet: `pizza serve` makes it at its first start; --data-root names another one", root)
 	}
-	return openAlone(cmd.Context(), root)
+	a, err := openAlone(cmd.Context(), root)
+	if err != nil {
+		return nil, err
+	}
+	return a, g.settle(cmd, a)
+}
+
+// settle says whose mail a command without --account is about: that of me, or, when me
+// was removed, of the only account there is.
+func (g *globals) settle(cmd *cobra.Command, s service) error {
+	if cmd.Flags().Changed("account") {
+		return nil
+	}
+	list, err := s.Accounts(cmd.Context())
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	if only := firstOf(list); len(list) == 1 && only != "" {
+		g.account = only
+	}
+	return nil
+}
+
+// firstOf is the account that is meant when none is named: me, or the first by name.
+func firstOf(list []mailbox.Account) string {
+	first := ""
+	for _, acc := range list {
+		if acc.Login == firstLogin {
+			return firstLogin
+		}
+		if first == "" || acc.Login < first {
+			first = acc.Login
+		}
+	}
+	return first
 }
 
 // madeByServe reports whether a server ever ran on root. A command that opens the
@@ -222,6 +257,8 @@ func newPassword(g *globals) *cobra.Command {
 			name := g.account
 			if len(args) == 1 {
 				name = args[0]
+			} else if !cmd.Flags().Changed("account") {
+				name = onlyCredential(root, name)
 			}
 			password, err := readPassword(root, name)
 			if err != nil {

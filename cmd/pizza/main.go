@@ -73,7 +73,7 @@ func newRoot() *cobra.Command {
 	}
 	root.SetVersionTemplate(versionLine())
 	root.PersistentFlags().StringVar(&g.dataRoot, "data-root", "", "where everything is kept (else PIZZA_DATA_ROOT, else ~/.pizza-bot-oss)")
-	root.PersistentFlags().StringVar(&g.account, "account", "me", "whose mail")
+	root.PersistentFlags().StringVar(&g.account, "account", firstLogin, "whose mail (without it also the only account there is)")
 	root.AddCommand(
 		newServe(g), newPassword(g), newAccount(g), newVersion(),
 		newSend(g), newList(g, "inbox", "INBOX", "results, failures and notices"),

@@ -229,7 +229,7 @@ func (s *servers) stopControl(context.Context) error {
 func (s *servers) endpoints() endpoints {
 	e := endpoints{
 		IMAP: s.sockets["imap"].addr, IMAPS: s.sockets["imaps"].addr, SMTP: s.sockets["smtp"].addr, SMTPS: s.sockets["smtps"].addr,
-		Control: s.unix.Addr().String(), Domain: s.app.settings.Domain, User: firstLogin, PID: os.Getpid(),
+		Control: s.unix.Addr().String(), Domain: s.app.settings.Domain, User: s.app.firstUser, PID: os.Getpid(),
 	}
 	if addr := s.sockets["web"].addr; addr != "" {
 		e.Web = "http://" + addr

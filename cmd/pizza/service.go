@@ -90,7 +90,7 @@ func (a *app) identity(ctx context.Context, account string) (mailbox.Identity, e
 	}
 	if !known {
 		return mailbox.Identity{}, &mailbox.Error{Op: "account", Kind: mailbox.NotFound, Name: account,
-			Text: fmt.Sprintf("there is no account %q", account)}
+			Text: fmt.Sprintf("there is no account %q; `pizza account list` lists them, --account names one", account)}
 	}
 	return mailbox.Identity{
 		Account: acc.ID, Login: acc.Login, Credential: "local", Scope: mailbox.ScopeFull,
