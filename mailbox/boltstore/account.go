@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/emersion/go-imap/v2"
 	bolt "go.etcd.io/bbolt"
 
 	"pizza/mailbox"
@@ -109,7 +110,7 @@ func (a *account) start(dir string) error {
 	if removed > 0 {
 		a.log.Info("unreferenced files removed", slog.Int("files", removed))
 	}
-	return err
+	return errors.Join(err, a.missingBodies())
 }
 
 func (a *account) raise(tx *bolt.Tx) error {
@@ -164,13 +165,14 @@ func (a *account) reload() error {
 		if err := loadFlags(bs, flags); err != nil {
 			return err
 		}
-		return bs[bktBox].ForEach(func(k, v []byte) error {
+		err = bs[bktBox].ForEach(func(k, v []byte) error {
 			b, err := decodeBox(k, v)
 			if err == nil {
 				boxes[b.ID] = b
 			}
 			return err
 		})
+		return errors.Join(err, checkNames(bs, boxes))
 	})
 	if err != nil {
 		if errors.Is(err, errCodec) {
@@ -183,6 +185,17 @@ func (a *account) reload() error {
 	a.boxes, a.snapshots = boxes, map[mailbox.MailboxID]*cached{}
 	a.arrange()
 	a.adopt(flags)
+	return nil
+}
+
+// checkNames refuses a list of names that is not that of the mailboxes: one that is not
+// found by its name would be made a second time.
+func checkNames(bs buckets, boxes map[mailbox.MailboxID]*box) error {
+	for id, b := range boxes {
+		if v := bs[bktName].Get([]byte(b.Name)); len(v) != 4 || mailbox.MailboxID(binary.BigEndian.Uint32(v)) != id {
+			return fmt.Errorf("name of mailbox %d: %w", id, errCodec)
+		}
+	}
 	return nil
 }
 
@@ -210,6 +223,11 @@ func loadFlags(bs buckets, flags *flagTable) error {
 	return bs[bktFlags].ForEach(func(k, v []byte) error {
 		if len(k) != 4 || int(binary.BigEndian.Uint32(k)) != len(flags.sets) {
 			return fmt.Errorf("flag set % x: %w", k, errCodec)
+		}
+		for f := range strings.FieldsSeq(string(v)) {
+			if c, err := mailbox.CleanFlag(imap.Flag(f)); err != nil || string(c) != f {
+				return fmt.Errorf("flag set % x: %w", k, errCodec)
+			}
 		}
 		flags.add(string(v))
 		return nil

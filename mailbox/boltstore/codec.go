@@ -446,5 +446,8 @@ func decodeUIDs(b []byte) (imap.UIDSet, error) {
 	for len(r.b) > 0 {
 		set.AddRange(imap.UID(r.uint()), imap.UID(r.uint()))
 	}
+	if len(set) == 0 { // none is written
+		r.fault()
+	}
 	return set, r.err
 }

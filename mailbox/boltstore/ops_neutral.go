@@ -35,6 +35,9 @@ func (t *txn) appendEvents(op mailbox.Append) error {
 		return err
 	}
 	seq := t.streamSeq(op.Stream)
+	if t.err != nil {
+		return t.err
+	}
 	if seq != op.Expect {
 		return fail("append", mailbox.Conflict, op.Stream, fmt.Sprintf("the stream is at %d, not at %d", seq, op.Expect))
 	}
@@ -73,8 +76,11 @@ func (t *txn) keepBlob(stream string, b mailbox.Blob) error {
 }
 
 func (t *txn) streamSeq(stream string) uint64 {
-	if v := t.get(bktStream, []byte(stream)); len(v) == 8 {
+	switch v := t.get(bktStream, []byte(stream)); {
+	case len(v) == 8:
 		return binary.BigEndian.Uint64(v)
+	case v != nil: // 0 would let its events be written over
+		t.err = fmt.Errorf("stream %s: %w", stream, errCodec)
 	}
 	return 0
 }
@@ -189,7 +195,9 @@ func (t *txn) putDue(op mailbox.PutDue) error {
 
 func (t *txn) clearDue(kind, key string) {
 	byKey := pairKey(kind, []byte(key)...)
-	if at := t.get(bktDueKey, byKey); at != nil {
+	if at := t.get(bktDueKey, byKey); at != nil && len(at) != 8 {
+		t.err = fmt.Errorf("due entry %s: %w", key, errCodec)
+	} else if at != nil {
 		t.del(bktDue, dueRow(kind, at, key))
 		t.del(bktDueKey, byKey)
 	}
