@@ -56,7 +56,6 @@ func tail(s string) string { return s[max(0, len(s)-4000):] }
 // otherwise than they want. docs/imap.md has the reasons.
 var scriptedExceptions = map[string][]string{
 	"append-binary": {"append $mailbox ~{165}", "fetch 1 (body.peek[1])", "fetch 1 (binary.size[1] binary.peek[1])"},
-	"listext":       {`list (subscribed) "" $mailbox${sep}*`},
 }
 
 var (
