@@ -62,6 +62,8 @@ func BenchmarkSession(b *testing.B) {
 		{"SORT subject", "SORT (SUBJECT) UTF-8 ALL"},
 		{"SORT date", "SORT (REVERSE DATE) UTF-8 ALL"},
 		{"THREAD references", "THREAD REFERENCES UTF-8 ALL"},
+		{"FETCH previews", "FETCH 1:* (PREVIEW)"},
+		{"FETCH thread ids", "FETCH 1:* (EMAILID THREADID)"},
 		{"STORE all", "STORE 1:* +FLAGS.SILENT (\\Seen)"},
 	} {
 		b.Run(bm.name, func(b *testing.B) {

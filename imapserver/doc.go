@@ -12,6 +12,10 @@
 //   - Sequence numbers change only where RFC 3501 section 5.5 and 7.4.1 allow: EXPUNGE
 //     is never told in FETCH, STORE and SEARCH by number. A change that was made
 //     before IDLE is told when IDLE begins.
+//   - SORT and THREAD work on the snapshot and the stored header fields; they read no
+//     octet of a message (RFC 5256; strings are compared by i;unicode-casemap, RFC 5051).
+//   - MAILBOXID, EMAILID and THREADID are functions of what is stored and never change;
+//     objectid.go says of what, and where a thread falls apart (RFC 8474).
 //   - Octets of a message are sent as stored, in steps of 64 KiB; no whole message is
 //     held in memory, on the way in or out.
 //

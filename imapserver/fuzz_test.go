@@ -31,6 +31,8 @@ func FuzzSession(f *testing.F) {
 		"a APPEND INBOX {3+}\r\nabc\r\nb APPEND INBOX (\\Foo) {3+}\r\nabc\r\nc IDLE\r\nDONE\r\n",
 		"a LIST (SUBSCRIBED) \"\" (% *) RETURN (STATUS (MESSAGES RECENT))\r\nb CREATE a/&AOQ-\r\nc RENAME a b\r\nd DELETE b/&AOQ-\r\n",
 		"a ENABLE UTF8=ACCEPT\r\nb APPEND INBOX UTF8 (~{3+}\r\nabc)\r\nc UID MOVE 1:* Trash\r\nd CLOSE\r\ne STATUS Trash (SIZE)\r\n",
+		"a SORT RETURN (SAVE MIN ALL) (REVERSE SUBJECT DATE DISPLAYFROM) UTF-8 TEXT x\r\nb UID THREAD REFERENCES US-ASCII $\r\nc THREAD ORDEREDSUBJECT KOI8-R ALL\r\n",
+		"a FETCH 1:* (PREVIEW (LAZY) SAVEDATE EMAILID THREADID)\r\nb SEARCH OR THREADID Tx EMAILID M1 SAVEDON 1-Jan-2026\r\nc STATUS INBOX (MAILBOXID)\r\n",
 		"a AUTHENTICATE PLAIN\r\n*\r\nb ID (\"a\" NIL)\r\nc LSUB \"\" %\r\n", "a UID EXPUNGE 1:*,4294967295\r\nb UNSELECT\r\n",
 	} {
 		for state := range byte(4) {

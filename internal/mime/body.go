@@ -218,9 +218,15 @@ func metaCharset(b []byte) string {
 
 // lineFeeds turns CRLF and bare CR into LF.
 func lineFeeds(v string) string {
-	if !strings.Contains(v, "\r") {
+	i := strings.IndexByte(v, '\r')
+	if i < 0 {
 		return v
 	}
-	v = strings.ReplaceAll(v, "\r\n", "\n")
-	return strings.ReplaceAll(v, "\r", "\n")
+	b := make([]byte, 0, len(v))
+	for i >= 0 {
+		b = append(append(b, v[:i]...), '\n')
+		v = strings.TrimPrefix(v[i+1:], "\n")
+		i = strings.IndexByte(v, '\r')
+	}
+	return string(append(b, v...))
 }

@@ -1,11 +1,13 @@
 package mime
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,7 +27,12 @@ func seed(f *testing.F) {
 func FuzzParse(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		check(t, string(b), parse(t, string(b)))
+		s := parse(t, string(b))
+		check(t, string(b), s)
+		line, err := Preview(bytes.NewReader(b), s, 20)
+		if err != nil || utf8.RuneCountInString(line) > 20 || !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Fatalf("preview %q, %v", line, err)
+		}
 	})
 }
 

@@ -1,16 +1,20 @@
 package mime
 
 import (
+	"cmp"
 	"io"
 	"strings"
 	"unicode/utf8"
 )
 
-const (
-	maxPreviewParts = 10        // text parts that are tried
-	previewPlain    = 8 << 10   // octets of text that are looked at
-	previewHTML     = 32 << 10  // the same of HTML; its head may be long,
-	previewHTMLMore = 512 << 10 // so more is looked at if that much said too little
+// maxPreviewParts is how many text parts are tried.
+const maxPreviewParts = 10
+
+// Of a text so many octets are looked at, and more only if those said too little: the
+// quoted lines may be many, and the head of an HTML text long.
+var (
+	previewPlain = []int64{1 << 10, 64 << 10}
+	previewHTML  = []int64{16 << 10, 512 << 10}
 )
 
 // Preview returns the beginning of what a person reads of a message: one line of at most
@@ -52,43 +56,47 @@ func readable(list []*Part, p *Part) []*Part {
 	return list
 }
 
-func previewOf(r io.ReaderAt, p *Part, limit int) (string, error) {
-	if p.Subtype != "html" {
-		text, err := Text(r, p, previewPlain)
-		return previewLine(text, limit), err
+func previewOf(r io.ReaderAt, p *Part, limit int) (line string, err error) {
+	html := p.Subtype == "html"
+	steps := previewPlain
+	if html {
+		steps = previewHTML
 	}
-	line := ""
-	for _, most := range []int64{previewHTML, previewHTMLMore} {
-		source, err := Text(r, p, most)
+	for _, most := range steps {
+		text, err := Text(r, p, most)
 		if err != nil {
 			return "", err
 		}
-		text, _ := HTMLText(source)
-		line = previewLine(text, limit)
-		if utf8.RuneCountInString(line) >= limit/2 || int64(len(source)) < most-utf8.UTFMax {
-			break
+		whole := int64(len(text)) < most-utf8.UTFMax
+		if html {
+			text, _ = HTMLText(text)
 		}
+		own, quoted := previewLine(text, limit)
+		switch {
+		case utf8.RuneCountInString(own) >= limit/2, whole && own != "":
+			return own, nil
+		case whole:
+			return quoted, nil
+		}
+		line = cmp.Or(own, quoted)
 	}
 	return line, nil
 }
 
-// previewLine makes one line of the lines that are not quoted, else of all.
-func previewLine(text string, limit int) string {
-	var own, quoted previewWriter
+// previewLine makes one line of the lines that are not quoted, and one of those that are.
+func previewLine(text string, limit int) (own, quoted string) {
+	var all [2]previewWriter
 	for line := range strings.Lines(text) {
-		w := &own
+		w := &all[0]
 		if strings.HasPrefix(line, ">") {
-			w, line = &quoted, strings.TrimLeft(line, "> ")
+			w, line = &all[1], strings.TrimLeft(line, "> ")
 		}
 		w.add(line, limit)
-		if own.n >= limit {
+		if all[0].n >= limit {
 			break
 		}
 	}
-	if own.n > 0 {
-		return own.String()
-	}
-	return quoted.String()
+	return all[0].String(), all[1].String()
 }
 
 // previewWriter joins words until limit characters are there.

@@ -66,7 +66,8 @@ func TestPreviewReadsLittle(t *testing.T) {
 		msg, want string
 		most      int64
 	}{
-		"plain": {"A: b\r\n\r\n" + strings.Repeat("word ", 1<<20), "word word", 64 << 10},
+		"quoted": {"A: b\r\n\r\n" + strings.Repeat("> quoted\r\n", 2000) + strings.Repeat("word ", 1<<20), "word word", 256 << 10},
+		"plain":  {"A: b\r\n\r\n" + strings.Repeat("word ", 1<<20), "word word", 16 << 10},
 		"html": {"Content-Type: text/html\r\n\r\n<style>" + strings.Repeat("p { color: red }\n", 8000) + "</style><p>" + strings.Repeat("word ", 1<<20),
 			"word word", 2 << 20},
 	} {
