@@ -37,7 +37,7 @@ func (n *threadNode) first() *threadMsg {
 // 5256 section 3, THREAD=REFERENCES). Nothing recurses: chains may be as long as all
 // mails together say.
 func threadByReferences(msgs []threadMsg) []*threadNode {
-	roots := gatherRoots(linkReferences(msgs))
+	roots := gatherRoots(linkReferences(msgs).all)
 	for _, n := range roots {
 		if n.msg == nil {
 			sortSiblings(n.kids)
@@ -50,12 +50,13 @@ func threadByReferences(msgs []threadMsg) []*threadNode {
 
 // linker links messages to those that they refer to (step 1).
 type linker struct {
-	byID map[string]*threadNode
-	all  []*threadNode
+	byID  map[string]*threadNode
+	all   []*threadNode
+	steps int // nodes looked at in search of loops: what could cost more than the references
 }
 
-func linkReferences(msgs []threadMsg) []*threadNode {
-	l := linker{byID: make(map[string]*threadNode, 2*len(msgs)), all: make([]*threadNode, 0, 2*len(msgs))}
+func linkReferences(msgs []threadMsg) *linker {
+	l := &linker{byID: make(map[string]*threadNode, 2*len(msgs)), all: make([]*threadNode, 0, 2*len(msgs))}
 	for i := range msgs {
 		m := &msgs[i]
 		own := l.message(m)
@@ -63,14 +64,14 @@ func linkReferences(msgs []threadMsg) []*threadNode {
 		for _, id := range m.refs {
 			n := l.named(id)
 			if before != nil && n.parent == nil {
-				n.putUnder(before)
+				l.link(n, before)
 			}
 			before = n
 		}
 		// A parent that it has by now is from somebody's shortened list.
-		own.putUnder(before)
+		l.link(own, before)
 	}
-	return l.all
+	return l
 }
 
 func (l *linker) add(n *threadNode) *threadNode {
@@ -100,9 +101,9 @@ func (l *linker) message(m *threadMsg) *threadNode {
 	return n
 }
 
-// putUnder gives n a parent in place of the one it has. It gets none where that would
-// make a loop.
-func (n *threadNode) putUnder(parent *threadNode) {
+// link gives n a parent in place of the one it has. It gets none where that would make a
+// loop.
+func (l *linker) link(n, parent *threadNode) {
 	if n.parent != nil {
 		n.parent.under--
 		n.parent = nil
@@ -112,7 +113,7 @@ func (n *threadNode) putUnder(parent *threadNode) {
 	}
 	if n.under > 0 {
 		for p := parent; p != nil; p = p.parent {
-			if p == n {
+			if l.steps++; p == n {
 				return
 			}
 		}
