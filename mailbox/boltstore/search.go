@@ -24,9 +24,10 @@ import (
 // searchDir is the directory of an account's text index.
 const searchDir = "search"
 
-// The text index is derived: a worker reads what was committed, in order of content number, and adds it in small steps that
-// give way to commits. Nothing waits for it; what it has not come to yet is not in its
-// answers, and searches read that. When the directory is deleted it is made again.
+// The text index is derived: a worker reads what was committed, in order of content
+// number, and adds it in small steps when no mail is coming in. Nothing waits for it;
+// what it has not come to yet is not in its answers, and searches read that. When the
+// directory is deleted it is made again.
 
 // indexVersion changes with what indexer.texts does; fold and mime count for themselves.
 const indexVersion = 1
@@ -35,11 +36,15 @@ const (
 	// settle is how long after the opening of an account the worker begins, unless a
 	// commit or a search comes first: commands that only look do not pay for it.
 	settle = 2 * time.Second
-	// quiet is how long after a commit the worker takes it that no other one follows.
+	// quiet is how long after mail came in the worker takes it that none follows.
 	quiet = 300 * time.Millisecond
+	// patience is how long the worker waits for quiet, unless more than maxBehind contents
+	// wait, which take a search about half a second to read.
+	patience  = 5 * time.Second
+	maxBehind = 5000
 	// yield is how many times as long as it has worked the worker rests while it is not
 	// quiet.
-	yield = 4
+	yield = 8
 	// retry is how long the worker waits after a fault, such as a full disk.
 	retry = time.Minute
 )
@@ -51,12 +56,12 @@ type indexer struct {
 	grams  textindex.Grams
 	buf    []byte
 
-	wake       chan struct{} // capacity 1: there is something to do
-	loaded     chan struct{} // closed: index is set, unless it does not open
-	stopped    chan struct{} // closed: the worker has ended
-	committed  atomic.Uint64 // greatest content number that is on disk
-	lastCommit atomic.Int64  // when, Unix nanoseconds
-	hurried    atomic.Int64  // who waits in catchUp
+	wake      chan struct{} // capacity 1: there is something to do
+	loaded    chan struct{} // closed: index is set, unless it does not open
+	stopped   chan struct{} // closed: the worker has ended
+	committed atomic.Uint64 // greatest content number that is on disk
+	lastMail  atomic.Int64  // when that grew, Unix nanoseconds
+	hurried   atomic.Int64  // who waits in CatchUp
 
 	index *textindex.Index // after loaded
 
@@ -75,8 +80,8 @@ func newIndexer(a *account) *indexer {
 
 // grew tells the worker that a commit is on disk, with the greatest content number in it.
 func (x *indexer) grew(content uint64) {
-	x.lastCommit.Store(time.Now().UnixNano())
 	if x.committed.Swap(content) != content {
+		x.lastMail.Store(time.Now().UnixNano())
 		x.kick()
 	}
 }
@@ -101,7 +106,7 @@ func (x *indexer) work() {
 		x.a.log.Warn("no text index, searches read the messages", slog.Any("err", err))
 		return
 	}
-	for {
+	for x.awaitQuiet() {
 		begin := time.Now()
 		did, err := x.step()
 		x.tell(err)
@@ -121,9 +126,27 @@ func (x *indexer) work() {
 	}
 }
 
+// busy reports whether mail is coming in, and nobody waits for the worker.
+func (x *indexer) busy() bool {
+	return x.hurried.Load() == 0 && time.Now().UnixNano()-x.lastMail.Load() < int64(quiet)
+}
+
+// awaitQuiet waits until no more mail comes in, within reason.
+func (x *indexer) awaitQuiet() (goOn bool) {
+	for begin := time.Now(); x.busy() && time.Since(begin) < patience; {
+		if from, _ := x.index.Gap(); x.committed.Load() > from+maxBehind {
+			return true
+		}
+		if !x.pause(quiet, true) {
+			return false
+		}
+	}
+	return true
+}
+
 // rest makes way for others after a step, much when commits come in.
 func (x *indexer) rest(worked time.Duration) (goOn bool) {
-	if x.hurried.Load() == 0 && time.Now().UnixNano()-x.lastCommit.Load() < int64(quiet) {
+	if x.busy() {
 		return x.pause(yield*worked, false)
 	}
 	runtime.Gosched()
