@@ -7,11 +7,11 @@ import (
 )
 
 // always is what every connection offers. Each has transcripts in testdata.
-const always = "IMAP4rev1 LITERAL+ SASL-IR ID ENABLE"
+const always = "IMAP4rev1 IMAP4rev2 LITERAL+ SASL-IR ID ENABLE"
 
 // afterLogin is what a logged-in connection offers besides.
 const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES WITHIN SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE UTF8=ACCEPT " +
-	"MULTIAPPEND BINARY CREATE-SPECIAL-USE " +
+	"MULTIAPPEND BINARY CREATE-SPECIAL-USE QUOTA QUOTA=RES-STORAGE QUOTA=RES-MESSAGE " +
 	"CONDSTORE QRESYNC PARTIAL NOTIFY " +
 	"SORT SORT=DISPLAY ESORT THREAD=ORDEREDSUBJECT THREAD=REFERENCES PREVIEW SAVEDATE OBJECTID"
 
@@ -20,15 +20,21 @@ const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCH
 var needs = map[string]string{
 	"ID": "ID", "ENABLE": "ENABLE", "NAMESPACE": "NAMESPACE", "IDLE": "IDLE", "UNSELECT": "UNSELECT",
 	"MOVE": "MOVE", "UID MOVE": "MOVE", "UID EXPUNGE": "UIDPLUS",
+	"GETQUOTA": "QUOTA", "GETQUOTAROOT": "QUOTA",
 	"NOTIFY": "NOTIFY", "SORT": "SORT", "UID SORT": "SORT",
 }
 
 // enables are what ENABLE can switch on (RFC 5161).
 var enables = map[string]func(*conn){
 	"UTF8=ACCEPT": func(c *conn) { c.utf8 = true },
+	"IMAP4REV2":   func(c *conn) { c.rev2 = true },
 	"CONDSTORE":   func(*conn) {}, // see enable
 	"QRESYNC":     func(c *conn) { c.qresync = true },
 }
+
+// folded are the extensions that are part of IMAP4rev2 (RFC 9051 appendix E): where one of
+// them is hidden, so is IMAP4rev2.
+const folded = "LITERAL+ SASL-IR ENABLE IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE BINARY"
 
 // Hideable are the capabilities that can be hidden from an account: all that a login is
 // told of, without values (APPENDLIMIT), except IMAP4rev1 itself.
@@ -59,6 +65,9 @@ func (c *conn) capabilities() string {
 // A value after "=" is not looked at unless it was named.
 func (c *conn) offers(name string) bool {
 	plain, _, _ := strings.Cut(name, "=")
+	if strings.EqualFold(name, "IMAP4rev2") && slices.ContainsFunc(strings.Fields(folded), func(f string) bool { return !c.offers(f) }) {
+		return false
+	}
 	return !slices.ContainsFunc(c.hidden, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, plain) })
 }
 

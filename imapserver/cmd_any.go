@@ -95,7 +95,7 @@ func (c *conn) enable(p *parser) (reply, error) {
 	for i, name := range caps {
 		if on := enables[name]; on != nil && c.offers(name) && !slices.Contains(caps[:i], name) {
 			on(c)
-			c.out.str(" ").str(name)
+			c.out.str(" ").str(canonical(name))
 		}
 	}
 	c.out.crlf()
@@ -103,6 +103,14 @@ func (c *conn) enable(p *parser) (reply, error) {
 		c.aware()
 	}
 	return done("ENABLE"), nil
+}
+
+// canonical is how a capability is written: in capitals, but for one.
+func canonical(name string) string {
+	if name == "IMAP4REV2" {
+		return "IMAP4rev2"
+	}
+	return name
 }
 
 func (c *conn) namespace(p *parser) (reply, error) {

@@ -175,7 +175,7 @@ func (c *conn) afterMessage(l *line, m appended) (next *parser, err error) {
 		l.lost, err = c.rd.finish(over)
 		return nil, errors.Join(syntaxError("Command line too long"), err)
 	}
-	next = &parser{b: text, utf8: c.utf8, offers: c.offers}
+	next = &parser{b: text, utf8: c.utf8 || c.rev2, offers: c.offers}
 	if lit := announced(text); lit != nil {
 		l.message, next.b = lit, text[:len(text)-lit.spec]
 	}

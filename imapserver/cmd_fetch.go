@@ -490,7 +490,7 @@ func (r *fetchRun) item(it *fetchItem, e mailbox.Entry, ct *content, sh *shown) 
 	case fetchBinary, fetchBinarySize:
 		r.writeBinary(it, ct)
 	case fetchPreview:
-		w.quoted(ct.preview, r.c.utf8)
+		w.quoted(ct.preview, r.c.utf8 || r.c.rev2)
 	case fetchSaved:
 		w.str(savedDate(e))
 	case fetchEmailID:

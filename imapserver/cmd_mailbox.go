@@ -211,7 +211,7 @@ func isNotFound(err error) bool {
 
 // writeName writes a mailbox name.
 func (c *conn) writeName(name string) {
-	if c.utf8 {
+	if c.utf8 || c.rev2 {
 		c.out.quoted(name, true)
 		return
 	}

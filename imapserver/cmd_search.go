@@ -13,6 +13,9 @@ import (
 // search answers SEARCH and UID SEARCH.
 func (c *conn) search(p *parser, num numbering) (reply, error) {
 	s := p.searching()
+	if c.rev2 && !s.extended { // IMAP4rev2 has no SEARCH response
+		s.extended, s.ReturnAll = true, true
+	}
 	hits, refused, err := c.found(p, s)
 	if refused != nil || err != nil {
 		return refused.orNone(), err

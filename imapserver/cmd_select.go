@@ -74,6 +74,12 @@ func (c *conn) open(p *parser, command string, readOnly bool) (reply, error) {
 	c.state = selectedState
 	c.sel.claim(c.srv.recent.above(c.ident.Account, snap, !readOnly))
 	c.sel.told = c.sel.settled
+	if c.rev2 {
+		if err := c.writeSelected(m, name); err != nil {
+			c.leave()
+			return reply{}, err
+		}
+	}
 	c.writeSelect()
 	if opt.resync != nil {
 		c.resync(opt.resync)
@@ -95,8 +101,8 @@ func (c *conn) writeSelect() {
 		c.out.str("* OK [PERMANENTFLAGS (").str(c.flagNames()).str(` \*)] All flags are kept`).crlf()
 	}
 	c.out.str("* ").num(uint64(s.len())).str(" EXISTS").crlf()
-	c.out.str("* ").num(uint64(s.numRecent())).str(" RECENT").crlf()
-	if unseen > 0 {
+	c.writeRecent()
+	if unseen > 0 && !c.rev2 {
 		c.out.str("* OK [UNSEEN ").num(uint64(unseen)).str("] First unseen message").crlf()
 	}
 	c.out.str("* OK [UIDVALIDITY ").num(uint64(s.snap.Mailbox.UIDValidity)).str("] UIDs valid").crlf()

@@ -6,16 +6,17 @@ import (
 
 // statusItems are what STATUS can be asked for.
 var statusItems = map[string]func(*conn, mailbox.Mailbox) uint64{
-	"MESSAGES":      func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Exists) },
-	"RECENT":        (*conn).statusRecent,
-	"UIDNEXT":       func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDNext) },
-	"UIDVALIDITY":   func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDValidity) },
-	"UNSEEN":        func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Unseen) },
-	"DELETED":       func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Deleted) },
-	"SIZE":          func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Size) },
-	"HIGHESTMODSEQ": func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.HighestModSeq) },
-	"MAILBOXID":     func(*conn, mailbox.Mailbox) uint64 { return 0 }, // no number: see writeStatus
-	"APPENDLIMIT":   func(c *conn, _ mailbox.Mailbox) uint64 { return uint64(c.srv.opt.MaxLiteral) },
+	"MESSAGES":        func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Exists) },
+	"DELETED-STORAGE": (*conn).statusDeletedStorage, // RFC 9208
+	"RECENT":          (*conn).statusRecent,
+	"UIDNEXT":         func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDNext) },
+	"UIDVALIDITY":     func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.UIDValidity) },
+	"UNSEEN":          func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Unseen) },
+	"DELETED":         func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Deleted) },
+	"SIZE":            func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.Size) },
+	"HIGHESTMODSEQ":   func(_ *conn, m mailbox.Mailbox) uint64 { return uint64(m.HighestModSeq) },
+	"MAILBOXID":       func(*conn, mailbox.Mailbox) uint64 { return 0 }, // no number: see writeStatus
+	"APPENDLIMIT":     func(c *conn, _ mailbox.Mailbox) uint64 { return uint64(c.srv.opt.MaxLiteral) },
 }
 
 func (c *conn) status(p *parser) (reply, error) {
@@ -39,7 +40,7 @@ func (p *parser) statusItems() []string {
 	var items []string
 	p.list(func() {
 		item := p.word()
-		if p.err == nil && statusItems[item] == nil {
+		if p.err == nil && (statusItems[item] == nil || p.rev2 && item == "RECENT") {
 			p.fail("Unknown STATUS item")
 		}
 		items = append(items, item)

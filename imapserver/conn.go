@@ -212,7 +212,7 @@ func (c *conn) command() error {
 		return err
 	}
 	c.commands++
-	p := &parser{b: l.raw, utf8: c.utf8, offers: c.offers}
+	p := &parser{b: l.raw, utf8: c.utf8 || c.rev2, rev2: c.rev2, offers: c.offers}
 	if l.message != nil {
 		p.b = l.raw[:len(l.raw)-l.message.spec]
 	}

@@ -16,7 +16,8 @@ import (
 type parser struct {
 	b    []byte
 	i    int
-	utf8 bool // ENABLE UTF8=ACCEPT: names are UTF-8
+	utf8 bool // ENABLE UTF8=ACCEPT or IMAP4rev2: names are UTF-8
+	rev2 bool // ENABLE IMAP4rev2: there is no \Recent
 	err  error
 	// offers reports whether a capability is known to the account; nil: all are.
 	offers func(capability string) bool

@@ -83,7 +83,7 @@ func (p *parser) searching() *searching {
 	if p.keyword("CHARSET") {
 		p.sp()
 		s.setCharset(p.astring())
-		if p.utf8 { // RFC 6855 section 3
+		if p.utf8 && !p.rev2 { // RFC 6855 section 3
 			p.fail("No CHARSET after ENABLE UTF8=ACCEPT")
 		}
 		p.sp()
@@ -179,7 +179,7 @@ func (p *parser) searchKey(depth int) searchKey {
 		return searchKey{op: opSeq, set: p.numSet()}
 	}
 	name := p.word()
-	if plain, found := searchPlain[name]; found {
+	if plain, found := searchPlain[name]; found && !(p.rev2 && aboutRecent[name]) {
 		return plain
 	}
 	switch name {
@@ -224,6 +224,9 @@ var searchPlain = map[string]searchKey{
 
 	"SAVEDATESUPPORTED": {op: opAll}, // every mailbox does
 }
+
+// aboutRecent are the keys that IMAP4rev2 does not have.
+var aboutRecent = map[string]bool{"RECENT": true, "OLD": true, "NEW": true}
 
 // searchArgs are the keys with arguments.
 var searchArgs = map[string]func(*parser) searchKey{

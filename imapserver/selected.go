@@ -78,7 +78,14 @@ func (c *conn) news() {
 
 func (c *conn) writeExists() {
 	c.out.str("* ").num(uint64(c.sel.len())).str(" EXISTS").crlf()
-	c.out.str("* ").num(uint64(c.sel.numRecent())).str(" RECENT").crlf()
+	c.writeRecent()
+}
+
+// writeRecent writes RECENT, which IMAP4rev2 does not have.
+func (c *conn) writeRecent() {
+	if !c.rev2 {
+		c.out.str("* ").num(uint64(c.sel.numRecent())).str(" RECENT").crlf()
+	}
 }
 
 // tellBut is tell without the changes of flags that quiet knows the client to expect.
@@ -224,7 +231,7 @@ func (c *conn) writeFlagsItem(e mailbox.Entry, sh *shown) {
 		c.out.str(sep).str(`\Deleted`)
 		sep = " "
 	}
-	if c.sel.isRecent(e.UID) {
+	if !c.rev2 && c.sel.isRecent(e.UID) {
 		c.out.str(sep).str(`\Recent`)
 	}
 	c.out.str(")")
