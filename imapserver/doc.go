@@ -1,5 +1,5 @@
 // Package imapserver serves the mailboxes of package mailbox over IMAP4rev1
-// (RFC 3501, with RFC 9051 where the two agree) and the extensions in
+// (RFC 3501), IMAP4rev2 (RFC 9051) once a client enables it, and the extensions in
 // capability.go. It turns wire into mailbox calls and back; what a system mailbox
 // means it does not know, the Store's guard does.
 //
