@@ -46,18 +46,6 @@ func (f *fixture) shows() string {
 	return strings.Join(out, " ")
 }
 
-// in finds a message's UID in a mailbox.
-func (f *fixture) in(box mailbox.MailboxID, id mailbox.MessageID) string {
-	f.Helper()
-	for _, e := range f.snap(box).All() {
-		if e.Message == id {
-			return fmt.Sprint(e.UID)
-		}
-	}
-	f.Fatalf("message %d is not in mailbox %d", id, box)
-	return ""
-}
-
 // standsFor checks an entry of a view: it says what the one says that it stands for.
 func (f *fixture) standsFor(e mailbox.Entry, places []mailbox.Place) {
 	f.Helper()
