@@ -90,6 +90,10 @@ func (c *conn) storeThese(sf imap.StoreFlags, op mailbox.StoreFlags, spans []spa
 	if err != nil {
 		return nil, err
 	}
+	fresh := slices.DeleteFunc(slices.Clone(sf.Flags), func(f imap.Flag) bool { return hasFlag(c.sel.keywords, f) })
+	if c.sel.meet(fresh) { // one that is only taken away, too: programs look for it in FLAGS
+		c.writeFlagList()
+	}
 	echo := newEchoes(c, sf)
 	c.tellBut(false, func(e mailbox.Entry) bool { return op.UIDs.Contains(e.UID) })
 	c.sel.each(spans, func(seq uint32, e mailbox.Entry) bool {

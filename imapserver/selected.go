@@ -180,6 +180,15 @@ func (s *selected) learn(set mailbox.FlagSet, flags []imap.Flag) (sh *shown, fre
 	for i, f := range flags {
 		names[i] = string(f)
 		sh.seen = sh.seen || f == imap.FlagSeen
+	}
+	sh.text = strings.Join(names, " ")
+	s.rendered[set] = sh
+	return sh, s.meet(flags)
+}
+
+// meet notes the keywords among flags; fresh reports some that were not known.
+func (s *selected) meet(flags []imap.Flag) (fresh bool) {
+	for _, f := range flags {
 		if f[0] == '\\' {
 			continue
 		}
@@ -188,9 +197,7 @@ func (s *selected) learn(set mailbox.FlagSet, flags []imap.Flag) (sh *shown, fre
 			fresh = true
 		}
 	}
-	sh.text = strings.Join(names, " ")
-	s.rendered[set] = sh
-	return sh, fresh
+	return fresh
 }
 
 // writeFlagList writes FLAGS: the system flags and the keywords in use.
