@@ -3,11 +3,13 @@ package imapserver
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +45,7 @@ type world struct {
 	dir   string
 	h     *house
 	stop  func()
+	wires []*wire // every connection that was made
 	boxes map[string]*refBox
 	tabs  []*tab
 	names int // sessions so far
@@ -99,20 +102,39 @@ func (w *world) start() {
 	w.h = &house{t: w.t, store: st, srv: srv, log: &syncBuffer{}}
 	w.h.addr = w.h.listen(srv.Serve)
 	w.stop = func() {
+		var clients sync.WaitGroup
+		for _, c := range w.wires {
+			clients.Go(c.hangUp)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := srv.Shutdown(ctx); err != nil {
 			w.t.Errorf("Shutdown: %v", err)
 		}
+		clients.Wait()
 		if err := st.Close(); err != nil {
 			w.t.Errorf("Close: %v", err)
 		}
 	}
 }
 
+// client connects.
+func (w *world) client(name string) *wire {
+	c := w.h.dial(name)
+	w.wires = append(w.wires, c)
+	return c
+}
+
+// hangUp closes the connection once the server has: until then the server lingers, so
+// that its last words are read.
+func (w *wire) hangUp() {
+	io.Copy(io.Discard, w.c)
+	w.c.Close()
+}
+
 func (w *world) login() *tab {
 	w.names++
-	s := &tab{wire: w.h.dial(fmt.Sprintf("s%d-", w.names))}
+	s := &tab{wire: w.client(fmt.Sprintf("s%d-", w.names))}
 	s.must("LOGIN me secret")
 	return s
 }

@@ -117,11 +117,14 @@ func TestShutdownEndsNotify(t *testing.T) {
 	l.must("NOTIFY SET (PERSONAL (MessageNew MessageExpunge))")
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := h.srv.Shutdown(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.srv.Shutdown(ctx) }()
 	if s, err := l.response(); err != nil || !strings.HasPrefix(s, "* BYE") {
 		t.Errorf("got %q, %v", s, err)
+	}
+	l.hangUp()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

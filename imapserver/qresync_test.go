@@ -108,14 +108,14 @@ func (w *resyncWorld) run(steps int) {
 func (w *resyncWorld) begin() {
 	w.h.srv.opt.Store = forgetful{w.h.srv.opt.Store, w}
 	w.n++
-	w.other = w.h.dial(fmt.Sprintf("o%d-", w.n))
+	w.other = w.client(fmt.Sprintf("o%d-", w.n))
 	w.other.must("LOGIN me secret")
 	w.live = w.dial()
 }
 
 func (w *resyncWorld) dial() *mirror {
 	w.n++
-	m := &mirror{wire: w.h.dial(fmt.Sprintf("m%d-", w.n))}
+	m := &mirror{wire: w.client(fmt.Sprintf("m%d-", w.n))}
 	m.must("LOGIN me secret")
 	m.must("ENABLE QRESYNC")
 	return m
