@@ -57,7 +57,6 @@ func filledRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	s := open(t, root, Options{})
-	var ids []mailbox.MessageID
 	for _, text := range []string{"Subject: a\r\n\r\none", "Subject: b\r\n\r\ntwo"} {
 		blob, err := s.Stage(t.Context(), me, strings.NewReader(text), 0)
 		if err != nil {
@@ -71,7 +70,6 @@ func filledRoot(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, id)
 		if _, err := s.Commit(t.Context(), me, mailbox.Tx{Ops: []mailbox.Op{
 			mailbox.AddMessage{ID: id, Blob: blob, Structure: structure, Places: []mailbox.MailboxID{mailbox.Inbox}, Flags: []imap.Flag{imap.FlagSeen, "Work"}},
 		}}); err != nil {
