@@ -75,7 +75,7 @@ func (c *conn) append_(l *line, p *parser) (reply, error) {
 		m := p.appended(l.message)
 		if refused, err := c.mayAppend(&a, p, l.message); refused != nil || err != nil {
 			c.skipMessage(l)
-			return deref(refused), err
+			return refused.orNone(), err
 		}
 		a.octets += l.message.size
 		var err error
@@ -119,8 +119,7 @@ func (c *conn) mayAppend(a *appending, p *parser, lit *literal) (refused *reply,
 
 // tryCreate is the answer to a destination that is not there (RFC 3501 section 6.3.11).
 func tryCreate(err error) *reply {
-	var me *mailbox.Error
-	if errors.As(err, &me) && me.Kind == mailbox.NotFound {
+	if isKind(err, mailbox.NotFound) {
 		return &reply{no, "TRYCREATE", "There is no such mailbox"}
 	}
 	return nil
@@ -175,7 +174,7 @@ func (c *conn) afterMessage(l *line, m appended) (next *parser, err error) {
 		l.lost, err = c.rd.finish(over)
 		return nil, errors.Join(syntaxError("Command line too long"), err)
 	}
-	next = &parser{b: text, utf8: c.utf8 || c.rev2, offers: c.offers}
+	next = c.parser(text)
 	if lit := announced(text); lit != nil {
 		l.message, next.b = lit, text[:len(text)-lit.spec]
 	}
@@ -200,7 +199,7 @@ func (c *conn) skipTail(l *line) {
 	if c.bye != "" {
 		return
 	}
-	_, _, lost, err := c.rd.rest(c.maxSkip())
+	lost, err := c.rd.rest(c.maxSkip())
 	l.lost = l.lost || lost || err != nil
 }
 

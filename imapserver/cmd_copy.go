@@ -1,20 +1,16 @@
 package imapserver
 
 import (
-	"strconv"
-
 	"github.com/emersion/go-imap/v2"
 
 	"pizza/mailbox"
 )
 
-func appendDecimal(b []byte, n uint32) []byte { return strconv.AppendUint(b, uint64(n), 10) }
-
 // copy answers COPY and UID COPY.
 func (c *conn) copy(p *parser, num numbering) (reply, error) {
 	uids, _, to, refused, err := c.transfer(p, num)
 	if refused != nil || err != nil {
-		return deref(refused), err
+		return refused.orNone(), err
 	}
 	r := done("COPY")
 	if len(uids) == 0 {
@@ -32,7 +28,7 @@ func (c *conn) copy(p *parser, num numbering) (reply, error) {
 func (c *conn) move(p *parser, num numbering) (reply, error) {
 	uids, gone, to, refused, err := c.transfer(p, num)
 	if refused != nil || err != nil {
-		return deref(refused), err
+		return refused.orNone(), err
 	}
 	if c.sel.readOnly {
 		return readOnly(), nil
@@ -48,13 +44,6 @@ func (c *conn) move(p *parser, num numbering) (reply, error) {
 		c.out.str("* OK [").str(code).str("] Moved").crlf()
 	}
 	return done("MOVE"), nil
-}
-
-func deref(r *reply) reply {
-	if r == nil {
-		return reply{}
-	}
-	return *r
 }
 
 // transfer reads the arguments of COPY and MOVE. See chosenGone for gone.

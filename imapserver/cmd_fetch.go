@@ -1,7 +1,6 @@
 package imapserver
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/emersion/go-imap/v2"
@@ -333,8 +332,7 @@ func (r *fetchRun) mark(spans []span) error {
 		Mailbox: r.c.sel.id, UIDs: uids, Op: imap.StoreFlagsAdd, Flags: []imap.Flag{imap.FlagSeen},
 	})
 	if err != nil {
-		var me *mailbox.Error
-		if errors.As(err, &me) && (me.Kind == mailbox.Refused || me.Kind == mailbox.Denied) { // it can be read all the same
+		if isKind(err, mailbox.Refused, mailbox.Denied) { // it can be read all the same
 			clear(r.marked)
 			return nil
 		}

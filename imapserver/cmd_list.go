@@ -241,9 +241,26 @@ func (l *listing) attributes(n *node) (attrs []string, show bool) {
 	return attrs, true
 }
 
+// beginListed writes a response up to the extended data items.
+func (c *conn) beginListed(response, name string, attrs []string) {
+	c.out.str("* ").str(response).str(" (").str(strings.Join(attrs, " ")).str(`) "/" `)
+	c.writeName(name)
+}
+
+// writeOldName writes LIST of a name that was called oldName, or asked for by it; "" and
+// the name itself are not told (RFC 9051 section 6.3.9.7).
+func (c *conn) writeOldName(name, oldName string, attrs []string) {
+	c.beginListed("LIST", name, attrs)
+	if oldName != "" && oldName != name {
+		c.out.str(` ("OLDNAME" (`)
+		c.writeName(oldName)
+		c.out.str("))")
+	}
+	c.out.crlf()
+}
+
 func (c *conn) writeListed(l *listing, n *node, attrs []string) {
-	c.out.str("* ").str(l.response).str(" (").str(strings.Join(attrs, " ")).str(`) "/" `)
-	c.writeName(n.name)
+	c.beginListed(l.response, n.name, attrs)
 	if l.response == "LIST" && l.SelectRecursiveMatch && n.subscribedBelow {
 		c.out.str(` ("CHILDINFO" ("SUBSCRIBED"))`)
 	}

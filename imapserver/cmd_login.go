@@ -165,7 +165,6 @@ func (c *conn) scram(x *exchange) (reply, error) {
 
 // admit lets in who a mechanism found to be id, or answers with what is in the way.
 func (c *conn) admit(authzid, user string, id mailbox.Identity, err error) (reply, error) {
-	var me *mailbox.Error
 	switch {
 	case err == nil && !speaksFor(id, user, authzid):
 		return reply{no, "AUTHORIZATIONFAILED", "A login may only speak for itself"}, nil
@@ -177,7 +176,7 @@ func (c *conn) admit(authzid, user string, id mailbox.Identity, err error) (repl
 		c.ident, c.state, c.failures = id, authenticated, 0
 		c.hide(id.Login)
 		return reply{ok, "CAPABILITY " + c.capabilities(), "Logged in"}, nil
-	case errors.As(err, &me) && (me.Kind == mailbox.Denied || me.Kind == mailbox.NotFound || me.Kind == mailbox.Invalid):
+	case isKind(err, mailbox.Denied, mailbox.NotFound, mailbox.Invalid):
 		return c.loginFailed(user), nil
 	}
 	return reply{}, err

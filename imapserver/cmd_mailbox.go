@@ -2,7 +2,6 @@ package imapserver
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -98,7 +97,7 @@ func normal(name string) string {
 // (RFC 3501 section 6.3.6).
 func (c *conn) delete(p *parser) (reply, error) {
 	m, err := c.named(p)
-	if isNotFound(err) && m.Name != "" && c.isLevel(m.Name) {
+	if isKind(err, mailbox.NotFound) && m.Name != "" && c.isLevel(m.Name) {
 		return reply{no, "HASCHILDREN", "That is only a level above other mailboxes: delete them"}, nil
 	}
 	if err != nil {
@@ -145,7 +144,7 @@ func (c *conn) writeRenamed(to, from string) error {
 	if err != nil {
 		return err
 	}
-	l := &listing{response: "LIST", patterns: []string{to, to + delimiter + "*"}, rev2: true}
+	l := &listing{response: "LIST", rev2: true}
 	for _, n := range l.hierarchy(boxes) {
 		below, isBelow := strings.CutPrefix(n.name, to+delimiter)
 		if n.name != to && !isBelow {
@@ -156,11 +155,7 @@ func (c *conn) writeRenamed(to, from string) error {
 			old += delimiter + below
 		}
 		attrs, _ := l.attributes(n)
-		c.out.str("* LIST (").str(strings.Join(attrs, " ")).str(`) "/" `)
-		c.writeName(n.name)
-		c.out.str(` ("OLDNAME" (`)
-		c.writeName(old)
-		c.out.str("))").crlf()
+		c.writeOldName(n.name, old, attrs)
 	}
 	return nil
 }
@@ -169,7 +164,7 @@ func (c *conn) writeRenamed(to, from string) error {
 func (c *conn) subscribe(p *parser) (reply, error) {
 	m, err := c.named(p)
 	switch {
-	case isNotFound(err) && m.Name != "":
+	case isKind(err, mailbox.NotFound) && m.Name != "":
 		return done("SUBSCRIBE"), c.changeAbsent(m.Name, true)
 	case err != nil:
 		return reply{}, err
@@ -181,7 +176,7 @@ func (c *conn) subscribe(p *parser) (reply, error) {
 func (c *conn) unsubscribe(p *parser) (reply, error) {
 	m, err := c.named(p)
 	switch {
-	case isNotFound(err) && m.Name != "":
+	case isKind(err, mailbox.NotFound) && m.Name != "":
 		return done("UNSUBSCRIBE"), c.changeAbsent(m.Name, false)
 	case err != nil:
 		return reply{}, err
@@ -198,15 +193,10 @@ func (c *conn) named(p *parser) (mailbox.Mailbox, error) {
 		return mailbox.Mailbox{}, err
 	}
 	m, err := c.lookup(name)
-	if isNotFound(err) {
+	if isKind(err, mailbox.NotFound) {
 		m.Name = normal(name)
 	}
 	return m, err
-}
-
-func isNotFound(err error) bool {
-	var me *mailbox.Error
-	return errors.As(err, &me) && me.Kind == mailbox.NotFound
 }
 
 // writeName writes a mailbox name.

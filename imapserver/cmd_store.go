@@ -9,9 +9,6 @@ import (
 	"pizza/mailbox"
 )
 
-// decimal writes a number.
-func decimal(n uint32) string { return string(appendDecimal(nil, n)) }
-
 func (p *parser) storeFlags() (sf imap.StoreFlags) {
 	name := p.item()
 	name, sf.Silent = strings.CutSuffix(name, ".SILENT")

@@ -212,7 +212,7 @@ func (c *conn) command() error {
 		return err
 	}
 	c.commands++
-	p := &parser{b: l.raw, utf8: c.utf8 || c.rev2, rev2: c.rev2, offers: c.offers}
+	p := c.parser(l.raw)
 	if l.message != nil {
 		p.b = l.raw[:len(l.raw)-l.message.spec]
 	}
@@ -229,6 +229,11 @@ func (c *conn) command() error {
 	}
 	c.count(r)
 	return c.out.err
+}
+
+// parser reads text as this connection takes it.
+func (c *conn) parser(text []byte) *parser {
+	return &parser{b: text, utf8: c.utf8 || c.rev2, rev2: c.rev2, offers: c.offers}
 }
 
 // patience sets how long to wait for the next command.

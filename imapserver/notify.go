@@ -238,14 +238,7 @@ func (c *conn) writeNames(told []nameEvent, boxes []mailbox.Mailbox) {
 				attrs = append(attrs, `\Subscribed`)
 			}
 		}
-		c.out.str("* LIST (").str(strings.Join(attrs, " ")).str(`) "/" `)
-		c.writeName(t.name)
-		if t.oldName != "" {
-			c.out.str(` ("OLDNAME" (`)
-			c.writeName(t.oldName)
-			c.out.str("))")
-		}
-		c.out.crlf()
+		c.writeOldName(t.name, t.oldName, attrs)
 	}
 }
 

@@ -140,7 +140,7 @@ func readAll(in string) (got []string, lost bool, err error) {
 		}
 		if l.message != nil {
 			s = "message " + s
-			if l.lost, err = r.refuse(l.message); err != nil {
+			if l.lost, err = r.drain(l.message, maxDrain); err != nil {
 				return got, l.lost, err
 			}
 		}
@@ -281,7 +281,7 @@ func FuzzCommandLine(f *testing.F) {
 				}
 			}
 			if l.message != nil {
-				if lost, err := r.refuse(l.message); lost || err != nil {
+				if lost, err := r.drain(l.message, maxDrain); lost || err != nil {
 					return
 				}
 			}

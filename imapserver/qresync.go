@@ -1,7 +1,6 @@
 package imapserver
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/emersion/go-imap/v2"
@@ -183,8 +182,7 @@ func (c *conn) vanished(set []numRange, since mailbox.ModSeq, r *resync) []uidRa
 		return nil
 	}
 	gone, whole, err := c.srv.opt.Store.Gone(c.ctx, c.ident.Account, s.id, since)
-	var me *mailbox.Error
-	if err != nil && (!errors.As(err, &me) || me.Kind != mailbox.NotFound) {
+	if err != nil && !isKind(err, mailbox.NotFound) {
 		c.log.Error("imap: expunge history", "err", err)
 	}
 	switch {

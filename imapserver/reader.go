@@ -75,7 +75,7 @@ func (r *reader) command() (*line, error) {
 		literals += lit.size
 		if lit.size < 0 || literals > int64(r.max) {
 			l.refused = &reply{kind: bad, code: "TOOBIG", text: "Literal too large"}
-			l.lost, err = r.refuse(lit)
+			l.lost, err = r.drain(lit, maxDrain)
 			return l, err
 		}
 		if err := r.buffer(l, lit); err != nil {
@@ -96,12 +96,8 @@ func (r *reader) buffer(l *line, lit *literal) error {
 	return err
 }
 
-// refuse reads what the client sends of a command after the announcement of a
-// literal that is not taken. lost is set when that is too much to read.
-func (r *reader) refuse(lit *literal) (lost bool, err error) {
-	return r.drain(lit, maxDrain)
-}
-
+// drain reads what the client sends of a command after the announcement of a literal
+// that is not taken. lost is set when that is more than budget octets.
 func (r *reader) drain(lit *literal, budget int64) (lost bool, err error) {
 	for lit != nil {
 		if lit.sync {
@@ -139,24 +135,17 @@ func (r *reader) finishWith(tail []byte, budget int64) (lost bool, err error) {
 	return r.drain(announced(trimEOL(tail)), budget)
 }
 
-// rest reads what follows a literal that was taken by other means, to the end of the
-// command: the text of the line, and whether it went on with further literals or was
-// too long (then it has been read to its end, or lost is set). Literals of budget octets
-// are read.
-func (r *reader) rest(budget int64) (text []byte, more, lost bool, err error) {
+// rest throws away what follows a literal, to the end of the command. lost is set when
+// its further literals are more than budget octets.
+func (r *reader) rest(budget int64) (lost bool, err error) {
 	seg, over, err := r.segment(r.max)
-	if err != nil {
-		return nil, false, true, err
+	switch {
+	case err != nil:
+		return true, err
+	case over != nil:
+		return r.finish(over)
 	}
-	if over != nil {
-		lost, err = r.finish(over)
-		return nil, true, lost, err
-	}
-	if lit := announced(seg); lit != nil {
-		lost, err = r.drain(lit, budget)
-		return nil, true, lost, err
-	}
-	return seg, false, false, nil
+	return r.drain(announced(seg), budget)
 }
 
 // readLine reads one line that holds no literal: the lines of AUTHENTICATE and IDLE.

@@ -2,7 +2,6 @@ package imapserver
 
 import (
 	"slices"
-	"strings"
 
 	"pizza/mailbox"
 )
@@ -22,13 +21,6 @@ func (c *conn) writeSelected(m mailbox.Mailbox, asked string) error {
 		return nil
 	}
 	attrs, _ := l.attributes(nodes[i])
-	c.out.str("* LIST (").str(strings.Join(attrs, " ")).str(`) "/" `)
-	c.writeName(m.Name)
-	if asked != m.Name {
-		c.out.str(` ("OLDNAME" (`)
-		c.writeName(asked)
-		c.out.str("))")
-	}
-	c.out.crlf()
+	c.writeOldName(m.Name, asked, attrs)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/emersion/go-imap/v2"
@@ -13,8 +12,6 @@ import (
 	"pizza/internal/mime"
 	"pizza/mailbox"
 )
-
-func decimal64(n int64) string { return strconv.FormatInt(n, 10) }
 
 // writeSection writes the octets of a section: as stored, from the offsets of the
 // structure. A section that is not there is NIL.

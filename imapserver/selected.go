@@ -1,7 +1,6 @@
 package imapserver
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -145,11 +144,10 @@ func (c *conn) latest() *mailbox.Snapshot {
 		return s.snap
 	}
 	next, err := c.snapshot(s.id)
-	var me *mailbox.Error
 	switch {
 	case err == nil:
 		return next
-	case errors.As(err, &me) && me.Kind == mailbox.NotFound:
+	case isKind(err, mailbox.NotFound):
 		s.gone, s.readOnly = true, true
 		row := s.snap.Mailbox
 		row.Exists, row.Unseen, row.Deleted, row.Size = 0, 0, 0, 0

@@ -3,6 +3,7 @@ package imapserver
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"pizza/mailbox"
 )
@@ -98,4 +99,10 @@ func statusFor(err error) (r reply, internal bool) {
 		r.text = me.Text
 	}
 	return r, false
+}
+
+// isKind reports whether err is a *mailbox.Error of one of these kinds.
+func isKind(err error, kinds ...mailbox.Kind) bool {
+	var me *mailbox.Error
+	return errors.As(err, &me) && slices.Contains(kinds, me.Kind)
 }

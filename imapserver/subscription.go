@@ -2,7 +2,6 @@ package imapserver
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"pizza/mailbox"
@@ -25,7 +24,7 @@ type absent struct {
 
 func (c *conn) absent() (a absent, err error) {
 	rec, err := c.srv.opt.Store.Record(c.ctx, c.ident.Account, absentKey)
-	if isNotFound(err) {
+	if isKind(err, mailbox.NotFound) {
 		return a, nil
 	}
 	if err != nil {
@@ -52,7 +51,7 @@ func (c *conn) changeAbsent(name string, on bool, ops ...mailbox.Op) error {
 		if all := append(slices.Clip(ops), change...); len(all) > 0 {
 			_, err = c.commit(all...)
 		}
-		if tries == 5 || !errors.Is(err, &mailbox.Error{Kind: mailbox.Conflict}) {
+		if tries == 5 || !isKind(err, mailbox.Conflict) {
 			return err
 		}
 	}

@@ -154,3 +154,9 @@ func (w *writer) fail(err error) {
 		w.err = err
 	}
 }
+
+func appendDecimal(b []byte, n uint32) []byte { return strconv.AppendUint(b, uint64(n), 10) }
+
+func decimal(n uint32) string { return string(appendDecimal(nil, n)) }
+
+func decimal64(n int64) string { return strconv.FormatInt(n, 10) }

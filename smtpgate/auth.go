@@ -154,7 +154,7 @@ func localPart(addr string) string {
 func (s *session) logIn(user, password string) error {
 	id, err := s.g.srv.opts.Accounts.Authenticate(s.ctx, user, password)
 	switch {
-	case errors.Is(err, &mailbox.Error{Kind: mailbox.Denied}), errors.Is(err, &mailbox.Error{Kind: mailbox.NotFound}), isDenied(err):
+	case isDenied(err):
 		return s.refused(user, errCredentials)
 	case err != nil:
 		return s.fault(err)
@@ -184,7 +184,7 @@ func (s *session) admit(user string, id mailbox.Identity) error {
 	return nil
 }
 
-// isDenied also knows a Denied that carries detail, or is wrapped.
+// isDenied reports a wrong password, or an unknown login: which of them is not told.
 func isDenied(err error) bool {
 	var me *mailbox.Error
 	return errors.As(err, &me) && (me.Kind == mailbox.Denied || me.Kind == mailbox.NotFound)
