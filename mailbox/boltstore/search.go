@@ -39,12 +39,12 @@ const (
 	// quiet is how long after mail came in the worker takes it that none follows.
 	quiet = 300 * time.Millisecond
 	// patience is how long the worker waits for quiet, unless more than maxBehind contents
-	// wait, which take a search about half a second to read.
+	// wait, which take a search about a tenth of a second to read.
 	patience  = 5 * time.Second
-	maxBehind = 5000
+	maxBehind = 1000
 	// yield is how many times as long as it has worked the worker rests while it is not
-	// quiet.
-	yield = 8
+	// quiet: it keeps up with about 500 messages a second.
+	yield = 3
 	// retry is how long the worker waits after a fault, such as a full disk.
 	retry = time.Minute
 )
