@@ -11,18 +11,42 @@ const (
 	InEnvelope
 )
 
-// Contents is a set of content numbers (Entry.Content). The nil set is empty.
-type Contents struct{ words []uint64 }
+// Contents is a set of content numbers (Entry.Content). The nil set is empty. Any number
+// may read it while nobody adds. Its size goes by the numbers in it, not by how large
+// they are: a restored account goes on far above those that it had.
+type Contents struct {
+	pages map[uint64]*contentPage // by number / pageBits
+	at    uint64                  // of last
+	last  *contentPage            // added to; numbers mostly come in order
+}
+
+const pageBits = 1 << 12
+
+type contentPage [pageBits / 64]uint64
 
 // Add adds a number.
 func (c *Contents) Add(n uint64) {
-	for uint64(len(c.words)) <= n/64 {
-		c.words = append(c.words, 0)
+	if c.last == nil || c.at != n/pageBits {
+		c.turnTo(n / pageBits)
 	}
-	c.words[n/64] |= 1 << (n % 64)
+	c.last[n%pageBits/64] |= 1 << (n % 64)
+}
+
+func (c *Contents) turnTo(at uint64) {
+	if c.pages == nil {
+		c.pages = map[uint64]*contentPage{}
+	}
+	if c.pages[at] == nil {
+		c.pages[at] = &contentPage{}
+	}
+	c.at, c.last = at, c.pages[at]
 }
 
 // Has reports whether a number is in the set.
 func (c *Contents) Has(n uint64) bool {
-	return c != nil && n/64 < uint64(len(c.words)) && c.words[n/64]&(1<<(n%64)) != 0
+	if c == nil {
+		return false
+	}
+	p := c.pages[n/pageBits]
+	return p != nil && p[n%pageBits/64]&(1<<(n%64)) != 0
 }

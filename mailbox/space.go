@@ -3,8 +3,8 @@ package mailbox
 // Space is how much of the disk an account's mail takes, and how much mail the disk
 // still takes.
 type Space struct {
-	Used     int64 // octets of all entries of all mailboxes: what STORAGE of RFC 9208 counts, in octets
-	Messages int64 // all entries
+	Used     int64 // octets of all entries of all mailboxes but views: what STORAGE of RFC 9208 counts, in octets
+	Messages int64 // these entries
 	Left     int64 // octets of new mail until the disk counts as full; 0: it is full
 }
 

@@ -318,8 +318,16 @@ func (x *Index) Lacking(folded string, zone Zone, fn func(number uint64)) (ok bo
 	if len(grams) == 0 {
 		return false, nil
 	}
+	bad, err := x.lacking(grams, fn)
+	if bad != nil {
+		x.note(bad...)
+	}
+	return true, err
+}
+
+func (x *Index) lacking(grams []gram, fn func(uint64)) (bad []*segment, err error) {
 	x.mu.RLock()
-	var bad []*segment
+	defer x.mu.RUnlock()
 	for _, s := range x.segments {
 		if e := s.lacking(grams, fn); e != nil {
 			bad, err = append(bad, s), errors.Join(err, e)
@@ -330,11 +338,7 @@ func (x *Index) Lacking(folded string, zone Zone, fn func(number uint64)) (ok bo
 			fn(d.Number)
 		}
 	}
-	x.mu.RUnlock()
-	if bad != nil {
-		x.note(bad...)
-	}
-	return true, err
+	return bad, err
 }
 
 func (s *segment) lacking(grams []gram, fn func(uint64)) error {

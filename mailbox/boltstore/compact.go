@@ -99,7 +99,8 @@ func (s *Store) accountsOpen() []*account {
 }
 
 // worthCompacting reports whether at least half of the file is free pages, compactMin
-// at least, and nothing was committed for idle. It looks only when about that much was
+// at least, nothing was committed for idle, and the disk has room for the rest beside it:
+// the reserve may serve for that, since more comes back. It looks only when about that much was
 // deleted since it looked last.
 func (a *account) worthCompacting(idle time.Duration) bool {
 	if runtime.GOOS == "windows" { // an open file cannot be replaced there
@@ -114,7 +115,8 @@ func (a *account) worthCompacting(idle time.Duration) bool {
 	db := a.db.now.Load()
 	stats := db.Stats()
 	free := int64(stats.FreePageN+stats.PendingPageN) * int64(db.Info().PageSize)
-	return free >= compactMin && free >= fileSize(a.db.Path())/2
+	size := fileSize(a.db.Path())
+	return free >= compactMin && free >= size/2 && a.store.disk.has(size-free+compactMin)
 }
 
 // compact writes the account's file anew.
@@ -124,14 +126,14 @@ func (a *account) compact(ctx context.Context) (err error) {
 	if err := removeStale(temp); err != nil {
 		return err
 	}
-	fresh, err := openFresh(temp)
+	fresh, err := openFresh(temp, was)
 	if err != nil {
 		return err
 	}
-	a.watchChanges(&compaction{changed: map[changedKey]struct{}{}})
-	defer a.watchChanges(nil)
 	old := a.db.now.Load()
+	a.watchChanges(&compaction{changed: map[changedKey]struct{}{}})
 	pause, err := a.rewrite(ctx, fresh)
+	a.watchChanges(nil) // before readers are awaited: a backup takes long
 	if err != nil {
 		return errors.Join(err, fresh.Close(), removeStale(temp))
 	}
@@ -311,9 +313,10 @@ func putPairs(db *bolt.DB, pairs []pair) error {
 	})
 }
 
-// openFresh makes an empty file. Nothing in it counts before it is synced as a whole.
-func openFresh(path string) (*bolt.DB, error) {
-	db, err := openBolt(path)
+// openFresh makes an empty file for what is in one of size octets. Nothing in it counts
+// before it is synced as a whole.
+func openFresh(path string, size int64) (*bolt.DB, error) {
+	db, err := openBolt(path, size)
 	if err != nil {
 		return nil, err
 	}

@@ -82,6 +82,13 @@ func same(t testing.TB, got, want map[string]string) {
 	}
 }
 
+// notes reports whether commits note for a compaction what they change.
+func (a *account) notes() bool {
+	a.commitMu.Lock()
+	defer a.commitMu.Unlock()
+	return a.compacting != nil
+}
+
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -105,10 +112,9 @@ func TestCompact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
+	done, old := make(chan error), a.db.now.Load()
 	go func() { done <- a.compact(context.Background()) }()
-	old := a.db.now.Load()
-	for a.db.now.Load() == old { // compact waits for the reader with the swap done
+	for a.db.now.Load() == old || a.notes() { // compact waits for the reader with the swap done, and notes nothing any more
 		runtime.Gosched()
 	}
 	if n := reader.Bucket([]byte("msg")).Stats().KeyN; n != len(kept) {

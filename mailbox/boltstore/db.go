@@ -81,8 +81,20 @@ func bucketsOf(tx *bolt.Tx) (bs buckets, err error) {
 // lockTimeout is how long to wait for another process that may just be ending.
 const lockTimeout = 200 * time.Millisecond
 
-// openBolt opens a bbolt file. A damaged one is an error with advice.
-func openBolt(path string) (*bolt.DB, error) {
+// mapped is how much of a file of size octets is mapped when it is opened. When a file
+// outgrows its mapping every commit, and every new reader behind it, waits for the
+// readers that are there; a backup is one for minutes. Addresses cost nothing: room for
+// the file to double is taken, and 1 GiB at least.
+func mapped(size int64) int {
+	if runtime.GOOS == "windows" || strconv.IntSize < 64 { // there the file itself grows so far, or addresses are few
+		return 0
+	}
+	return int(2*size + 1<<30)
+}
+
+// openBolt opens a bbolt file that has size octets at least, or soon will have. A damaged
+// one is an error with advice.
+func openBolt(path string, size int64) (*bolt.DB, error) {
 	opts := *bolt.DefaultOptions
 	opts.Timeout = lockTimeout
 	opts.NoFreelistSync = true
@@ -91,10 +103,7 @@ func openBolt(path string) (*bolt.DB, error) {
 	if err := inspect(path, opts); err != nil {
 		return nil, err
 	}
-	if runtime.GOOS != "windows" && strconv.IntSize == 64 {
-		// A reader that is open while the file outgrows the mapping stops every writer.
-		opts.InitialMmapSize = 1 << 30
-	}
+	opts.InitialMmapSize = mapped(max(size, fileSize(path)))
 	db, err := bolt.Open(path, 0o600, &opts)
 	if err != nil {
 		return nil, judge(path, err)

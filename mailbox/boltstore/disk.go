@@ -56,6 +56,13 @@ func (d *disk) left() int64 {
 	return max(0, d.room-d.taken.Load())
 }
 
+// has reports whether n octets can be written, the reserve included. A disk that does not
+// tell has them.
+func (d *disk) has(n int64) bool {
+	free, _, err := d.ask()
+	return err != nil || free >= n
+}
+
 // look asks the system. It tells the log when the disk becomes full, and when there is
 // room again.
 func (d *disk) look() {

@@ -18,7 +18,7 @@ type dbFile struct {
 }
 
 func openFileDB(path string) (*dbFile, error) {
-	db, err := openBolt(path)
+	db, err := openBolt(path, 0)
 	if err != nil {
 		return nil, err
 	}

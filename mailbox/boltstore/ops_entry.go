@@ -231,6 +231,16 @@ func (t *txn) copyOne(to mailbox.MailboxID, m *message, share bool) (imap.UID, e
 	return uid, nil
 }
 
+// copyID is the id of the next copy.
+func (t *txn) copyID() mailbox.MessageID {
+	if len(t.copies) == 0 {
+		return mailbox.MessageID(t.a.lastMessage.Add(1))
+	}
+	id := t.copies[0]
+	t.copies = t.copies[1:]
+	return id
+}
+
 // further gives m an entry in a mailbox. A message has at most one there.
 func (t *txn) further(to mailbox.MailboxID, m *message) (imap.UID, error) {
 	if s, there := m.in(to); there {

@@ -93,9 +93,15 @@ func (x *indexer) kick() {
 	}
 }
 
-// work is the worker. It ends soon after the account closes.
+// work is the worker. It ends soon after the account closes. A fault of ours in it costs
+// the index what would come, and not the server.
 func (x *indexer) work() {
 	defer close(x.stopped)
+	defer func() {
+		if p := recover(); p != nil {
+			x.a.log.Error("text index panicked, it rests until the next start", slog.Any("err", p), slog.String("stack", string(debug.Stack())))
+		}
+	}()
 	if !x.pause(settle, true) {
 		close(x.loaded)
 		return
@@ -256,6 +262,9 @@ func (x *indexer) step() (did bool, err error) {
 	to = min(to, x.committed.Load())
 	if from > to {
 		return x.index.Merge(x.alive())
+	}
+	if x.a.store.disk.left() == 0 { // what is kept free is for what cannot be made again
+		return false, fail("index", mailbox.Full, "", "the disk is almost full")
 	}
 	list, upTo, err := x.read(from, to)
 	if err != nil {
@@ -433,6 +442,8 @@ func (x *indexer) await(ctx context.Context) error {
 	}
 	select {
 	case <-x.loaded:
+		return nil
+	case <-x.stopped:
 		return nil
 	case <-ctx.Done():
 		return ended("index", ctx.Err())

@@ -166,6 +166,14 @@ func note(subject, text string) []byte {
 		"\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + text + "\r\n")
 }
 
+// notes makes n that differ.
+func notes(n int, subject, text string) (raws [][]byte) {
+	for i := range n {
+		raws = append(raws, note(fmt.Sprint(subject, " ", i), fmt.Sprint(text, i)))
+	}
+	return raws
+}
+
 // TestSearchIndex: the index never excludes what the scan finds, for the nasty corpus
 // and for random mail, while mail comes, goes, is copied, and the process ends and begins
 // again.
@@ -242,9 +250,7 @@ func TestSearchIndexDamaged(t *testing.T) {
 	t.Parallel()
 	h := newShelf(t)
 	r := rand.New(rand.NewPCG(5, 6))
-	for i := range 200 {
-		h.add(note(fmt.Sprint("letter ", i), fmt.Sprint("word", i)))
-	}
+	h.add(notes(200, "letter", "word")...)
 	h.catchUp()
 	files, err := filepath.Glob(filepath.Join(h.root, "accounts", string(me), "search", "*.seg"))
 	if err != nil || len(files) < 3 {
@@ -298,9 +304,7 @@ func TestSearchIndexOfAnotherLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.s = open(t, h.root, Options{})
-	for i := range 130 {
-		h.add(note(fmt.Sprint("lost ", i), "secrets of another life"))
-	}
+	h.add(notes(130, "lost", "secrets of another life")...)
 	h.catchUp()
 	if err := h.s.Close(); err != nil {
 		t.Fatal(err)
@@ -311,11 +315,32 @@ func TestSearchIndexOfAnotherLife(t *testing.T) {
 	clear(h.texts)
 	clear(h.heads)
 	h.s = open(t, h.root, Options{})
-	for i := range 130 {
-		h.add(note(fmt.Sprint("found ", i), "wishes of this one"))
-	}
+	h.add(notes(130, "found", "wishes of this one")...)
 	h.check(r, 50)
 	h.reopen() // the numbers are all there now
+	h.catchUp()
+	if h.check(r, 100) == 0 {
+		t.Error("nothing was excluded")
+	}
+}
+
+// TestSearchIndexRenumbered: in a restored account the numbers of new contents lie far
+// above those that came with the backup.
+func TestSearchIndexRenumbered(t *testing.T) {
+	t.Parallel()
+	h := newShelf(t)
+	r := rand.New(rand.NewPCG(11, 12))
+	h.add(notes(70, "old", "came with the backup")...)
+	h.catchUp()
+	for range 2 {
+		if err := h.s.Renumber(t.Context(), me); err != nil {
+			t.Fatal(err)
+		}
+		h.add(notes(70, fmt.Sprint(len(h.texts)), "came afterwards")...)
+	}
+	h.check(r, 20)
+	h.catchUp()
+	h.reopen()
 	h.catchUp()
 	if h.check(r, 100) == 0 {
 		t.Error("nothing was excluded")
@@ -339,9 +364,7 @@ func TestSearchIndexLateStructure(t *testing.T) {
 	if _, err := h.s.Commit(t.Context(), me, mailbox.Tx{Ops: []mailbox.Op{mailbox.AddMessage{ID: id, Blob: blob, Places: []mailbox.MailboxID{mailbox.Inbox}}}}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 100 {
-		h.add(note(fmt.Sprint(i), "other"))
-	}
+	h.add(notes(100, "on time", "other")...)
 	h.catchUp()
 	h.add(raw)
 	h.catchUp()
@@ -367,7 +390,7 @@ func TestSearchIndexMeanwhile(t *testing.T) {
 				asked <- err
 				return
 			}
-			for n := range uint64(2000) {
+			for n := range uint64(500) {
 				if got.Has(n) {
 					asked <- fmt.Errorf("content %d holds the words", n)
 					return
@@ -375,13 +398,9 @@ func TestSearchIndexMeanwhile(t *testing.T) {
 			}
 		}
 	}()
-	for i := range 40 {
-		var raws [][]byte
-		for j := range 30 {
-			raws = append(raws, note(fmt.Sprint(i, " ", j), "these words are always there"))
-		}
-		h.add(raws...)
-		if i%10 == 9 {
+	for i := range 20 {
+		h.add(notes(20, fmt.Sprint(i), "these words are always there")...)
+		if i%5 == 4 {
 			h.catchUp()
 		}
 	}

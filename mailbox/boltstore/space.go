@@ -18,6 +18,9 @@ func (s *Store) Space(ctx context.Context, id mailbox.AccountID) (mailbox.Space,
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	for _, b := range a.boxes {
+		if b.View { // what it shows counts where it lies
+			continue
+		}
 		sp.Used += b.Size
 		sp.Messages += int64(b.Exists)
 	}

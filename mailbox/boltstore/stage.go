@@ -255,11 +255,16 @@ func (s *stage) open(id sum) (mailbox.Body, bool, error) {
 func (s *stage) remove(id sum) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.frozen > 0 {
-		s.later = append(s.later, id)
+	if s.held[id] != nil && s.frozen == 0 {
 		return nil
 	}
-	if s.held[id] != nil {
+	return s.giveUp(id)
+}
+
+// giveUp deletes a file that nobody needs any more, or leaves that to thaw. s.mu is held.
+func (s *stage) giveUp(id sum) error {
+	if s.frozen > 0 {
+		s.later = append(s.later, id)
 		return nil
 	}
 	if err := os.Remove(s.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -279,7 +284,7 @@ func (s *stage) expire(stored func(sum) bool) {
 		}
 		s.drop(id, b)
 		if b.data == nil && !stored(id) {
-			_ = os.Remove(s.path(id)) // else swept at the next start
+			_ = s.giveUp(id) // else swept at the next start
 		}
 	}
 }

@@ -84,7 +84,7 @@ func Open(root string, opts Options) (*Store, error) {
 		}
 	}
 	if err := s.lock(); err != nil {
-		return s, err
+		return nil, err
 	}
 	s.janitor.start(s.keepSmall)
 	return s, nil
@@ -93,7 +93,7 @@ func Open(root string, opts Options) (*Store, error) {
 // lock opens accounts.db, whose lock stands for the root: the system drops it with
 // the process, however that ends.
 func (s *Store) lock() error {
-	db, err := openBolt(filepath.Join(s.root, "accounts.db"))
+	db, err := openBolt(filepath.Join(s.root, "accounts.db"), 0)
 	if errors.Is(err, bolterr.ErrTimeout) {
 		return s.inUse()
 	}

@@ -358,16 +358,6 @@ func (g lodging) at(op mailbox.Op) mailbox.Op {
 	return mailbox.Expunge{Mailbox: g.box, UIDs: g.uids}
 }
 
-// copyID is the id of the next copy.
-func (t *txn) copyID() mailbox.MessageID {
-	if len(t.copies) == 0 {
-		return mailbox.MessageID(t.a.lastMessage.Add(1))
-	}
-	id := t.copies[0]
-	t.copies = t.copies[1:]
-	return id
-}
-
 // viewers counts who has which mailbox open. A mailbox that nobody has is not in it.
 type viewers struct {
 	mu sync.Mutex
@@ -395,7 +385,7 @@ func (v *viewers) add(id mailbox.MailboxID, n int) int {
 	return left
 }
 
-// seek positions a cursor at the first message after id.
+// seekMessage puts a cursor at the first message after id.
 func seekMessage(c *bolt.Cursor, id mailbox.MessageID) (k []byte) {
 	k, _ = c.Seek(key64(uint64(id) + 1))
 	return k

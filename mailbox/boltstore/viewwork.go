@@ -87,9 +87,12 @@ func (a *account) tidy(box mailbox.MailboxID) error {
 
 // readIn lists the entries of a view whose messages are \Seen.
 func (a *account) readIn(box mailbox.MailboxID) ([]imap.UID, error) {
+	// A commit that still saw the view open, and so left entries in it, is to be seen here.
+	a.commitMu.Lock()
 	a.mu.RLock()
 	row := a.boxes[box]
 	a.mu.RUnlock()
+	a.commitMu.Unlock()
 	if row == nil || row.Exists == row.Unseen {
 		return nil, nil
 	}

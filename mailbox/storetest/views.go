@@ -77,6 +77,9 @@ func testView(f *fixture) {
 	row, _ = f.mailbox("Unread")
 	f.same("row", []any{row.Hidden, row.Exists, row.Unseen}, []any{false, 2, 2})
 	f.same("filled", f.shows(), "a b")
+	sp, err := f.s.Space(f.ctx, account)
+	f.ok(err)
+	f.same("what a view shows takes no space of its own", sp.Messages, 4)
 	f.same("a lies where it lay", f.places(a), "1/1")
 
 	f.add("c", inbox, plain) // two entries, one message
