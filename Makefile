@@ -4,6 +4,8 @@ SHARED  ?= ../shared
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 SOAK    ?= 1h
+FUZZ    ?= 20s
+SESSIONS ?= 40s
 
 # The race detector needs a C compiler; the product does not.
 ifneq ($(shell command -v $$(go env CC) 2>/dev/null),)
@@ -13,7 +15,7 @@ RACE :=
 endif
 
 export SHARED := $(abspath $(SHARED))
-.PHONY: help setup build demo test race fuzz lint e2e e2e-imaptest bench bench-imap check soak
+.PHONY: help setup build demo test race fuzz sessions lint e2e e2e-imaptest bench bench-imap check soak
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -64,12 +66,16 @@ bench-imap: build ## compare with Dovecot, by turns: BENCH_N=10000 messages; and
 	go test -run '^$$' -bench '^BenchmarkAppend' -benchtime 500x ./imapserver
 	go test -tags bench -count=1 -timeout 60m -v -run '^TestIMAPBench$$' ./internal/e2e/
 
-check: lint test e2e ## what CI runs
+check: lint test sessions e2e ## what CI runs
 
-fuzz: ## each fuzz target for 20 seconds
-	./internal/testkit/fuzz.sh 20s
+fuzz: ## FUZZ=20s of each fuzz target
+	./internal/testkit/fuzz.sh $(FUZZ)
 
-soak: build ## SOAK=1h of fuzzing per target, random sessions against a model, a thousand kills
+sessions: ## SESSIONS=40s of anything in every state of IMAP and SMTP, and of random commands against a model
+	./internal/testkit/fuzz.sh $(SESSIONS) FuzzSession
+	PIZZA_MODEL_TIME=$(SESSIONS) go test -count=1 -timeout 0 -run '^TestModel$$' ./imapserver
+
+soak: build ## SOAK=1h of fuzzing per target, random sessions against a model, thousands of kills
 	./internal/testkit/fuzz.sh $(SOAK)
 	PIZZA_MODEL_TIME=$(SOAK) go test -count=1 -timeout 0 -run '^TestModel$$' ./imapserver
 	go test -tags soak -count=1 -timeout 6h -v ./internal/e2e/...

@@ -17,6 +17,14 @@ var plainTag = regexp.MustCompile(`^([A-Za-z0-9]+)( |$)`)
 // waits are the commands that read lines of their own, or end the dialogue.
 var waits = regexp.MustCompile(`(?i)idle|authenticate|logout|starttls|login`)
 
+// fuzzStates are the beginnings of a session: each state, and what changes the language.
+var fuzzStates = []string{
+	"", "l LOGIN me secret\r\n", "l LOGIN me secret\r\ns SELECT INBOX\r\n", "l LOGIN reader secret\r\ns EXAMINE INBOX\r\n",
+	"l LOGIN me secret\r\ne ENABLE QRESYNC\r\ns SELECT INBOX\r\n",
+	"l LOGIN me secret\r\ne ENABLE IMAP4rev2 UTF8=ACCEPT\r\ns SELECT INBOX\r\n",
+	"l LOGIN me secret\r\nn NOTIFY SET STATUS (personal (MessageNew MessageExpunge FlagChange MailboxName))\r\n",
+}
+
 // FuzzSession sends anything to a live session in each state. It must not panic or
 // hang; and where the input is plain lines, each tag gets exactly one tagged reply, in
 // order.
@@ -33,9 +41,13 @@ func FuzzSession(f *testing.F) {
 		"a ENABLE UTF8=ACCEPT\r\nb APPEND INBOX UTF8 (~{3+}\r\nabc)\r\nc UID MOVE 1:* Trash\r\nd CLOSE\r\ne STATUS Trash (SIZE)\r\n",
 		"a SORT RETURN (SAVE MIN ALL) (REVERSE SUBJECT DATE DISPLAYFROM) UTF-8 TEXT x\r\nb UID THREAD REFERENCES US-ASCII $\r\nc THREAD ORDEREDSUBJECT KOI8-R ALL\r\n",
 		"a FETCH 1:* (PREVIEW (LAZY) SAVEDATE EMAILID THREADID)\r\nb SEARCH OR THREADID Tx EMAILID M1 SAVEDON 1-Jan-2026\r\nc STATUS INBOX (MAILBOXID)\r\n",
+		"a FETCH 1:* (UID MODSEQ PREVIEW SAVEDATE EMAILID THREADID BINARY.PEEK[1]<0.3> BINARY.SIZE[1]) (CHANGEDSINCE 1)\r\nb STORE 1 (UNCHANGEDSINCE 0) FLAGS ()\r\n",
+		"a SORT RETURN (PARTIAL 1:2) (REVERSE DATE SUBJECT) UTF-8 ALL\r\nb UID THREAD REFERENCES US-ASCII ALL\r\nc SEARCH MODSEQ \"/flags/\\\\Seen\" all 2\r\n",
+		"a SELECT INBOX (QRESYNC (1 1 1:9 (1:3 1:3)))\r\nb UID FETCH 1:* FLAGS (CHANGEDSINCE 1 VANISHED)\r\nc GETQUOTAROOT INBOX\r\nd CREATE x (USE (\\Archive))\r\n",
+		"a APPEND INBOX {3+}\r\nabc {3+}\r\ndef ~{3+}\r\nghi\r\nb NOTIFY SET (selected (MessageNew (UID BODY.PEEK[]) MessageExpunge)) (subtree INBOX (MailboxName))\r\nc NOTIFY NONE\r\n",
 		"a AUTHENTICATE PLAIN\r\n*\r\nb ID (\"a\" NIL)\r\nc LSUB \"\" %\r\n", "a UID EXPUNGE 1:*,4294967295\r\nb UNSELECT\r\n",
 	} {
-		for state := range byte(4) {
+		for state := range byte(len(fuzzStates)) {
 			f.Add(state, []byte(s))
 		}
 	}
@@ -44,7 +56,6 @@ func FuzzSession(f *testing.F) {
 		o.LoginTimeout, o.IdleTimeout, o.ReadTimeout = time.Second, 2*time.Second, time.Second
 		o.Log = slog.New(slog.NewTextHandler(&faults, &slog.HandlerOptions{Level: slog.LevelError}))
 	})
-	prefix := []string{"", "l LOGIN me secret\r\n", "l LOGIN me secret\r\ns SELECT INBOX\r\n", "l LOGIN reader secret\r\ns EXAMINE INBOX\r\n"}
 	f.Fuzz(func(t *testing.T, state byte, in []byte) {
 		h := h.with(t)
 		if h.box("INBOX").Exists < 3 {
@@ -56,7 +67,7 @@ func FuzzSession(f *testing.F) {
 		}
 		defer c.Close()
 		c.SetDeadline(time.Now().Add(20 * time.Second))
-		setup := prefix[state%4]
+		setup := fuzzStates[int(state)%len(fuzzStates)]
 		go func() { // the server may stop reading: what it says is read meanwhile
 			io.WriteString(c, setup)
 			c.Write(in)
