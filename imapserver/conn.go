@@ -207,6 +207,7 @@ func (c *conn) command() error {
 	if err := c.await(); err != nil {
 		return err
 	}
+	c.hurry()
 	l, err := c.rd.command()
 	if err != nil {
 		return err
@@ -244,6 +245,14 @@ func (c *conn) patience() {
 		return
 	}
 	c.raw.waitFor(opt.IdleTimeout, time.Time{})
+}
+
+// hurry sets how long to wait for the rest of a command that has begun. Before the login
+// patience has set an end to everything.
+func (c *conn) hurry() {
+	if c.state != notAuthenticated {
+		c.raw.waitFor(c.srv.opt.ReadTimeout, time.Time{})
+	}
 }
 
 // answer finds the command, runs it and writes the one tagged reply.
@@ -327,7 +336,7 @@ func (c *conn) skipMessage(l *line) {
 	if l.message == nil {
 		return
 	}
-	c.raw.waitFor(c.srv.opt.ReadTimeout, time.Time{})
+	c.hurry()
 	lost, err := c.rd.drain(l.message, c.maxSkip())
 	l.message = nil
 	l.lost = l.lost || lost || err != nil

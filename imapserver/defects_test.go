@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"pizza/internal/mime"
 	"pizza/mailbox"
 )
 
@@ -75,30 +75,34 @@ func (w *wire) literal(command, plus, octets, want string) {
 	}
 }
 
+// TestDeepNestingCost: one BODYSTRUCTURE took 7.5 s elsewhere. Here a message is looked at
+// once, when it is stored, and what is described of it does not grow with its levels.
 func TestDeepNestingCost(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	st := &countingStore{}
+	h := newHouse(t, func(o *Options) { st.Store, o.Store = o.Store.(mailbox.Store), st })
 	w := h.dial("a")
 	w.must("LOGIN me secret")
 	deep := nestedMail(3000)
-	start := time.Now()
 	w.must("APPEND INBOX {%d+}\r\n%s", len(deep), deep)
 	w.must("SELECT INBOX")
-	for range 50 {
-		w.must("FETCH 1 (BODYSTRUCTURE BODY ENVELOPE)")
+	answer := w.must("FETCH 1 (BODYSTRUCTURE BODY ENVELOPE)")[0]
+	if n := st.read.Load(); n != 0 {
+		t.Errorf("FETCH reads %d octets of the message", n)
 	}
-	if d := time.Since(start); d > 5*time.Second { // one took 7.5 s elsewhere
-		t.Errorf("storing it and 50 BODYSTRUCTUREs of %d octets took %v", len(deep), d)
+	if len(answer) > 200*mime.MaxDepth {
+		t.Errorf("the answer has %d octets", len(answer))
 	}
 }
 
+// TestListPatternCost: where the cost is exponential the test does not end before it is
+// given up.
 func TestListPatternCost(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	w := h.dial("a")
 	w.must("LOGIN me secret")
 	w.must("CREATE %s", strings.Repeat("a", 200))
-	start := time.Now()
 	for _, wild := range []string{"*", "%", "*%"} {
 		pattern := strings.Repeat(wild+"a", 40) + wild + "b"
 		for _, command := range []string{"LIST", "LSUB", "XLIST"} {
@@ -106,9 +110,6 @@ func TestListPatternCost(t *testing.T) {
 				t.Errorf("%s: %q", command, got)
 			}
 		}
-	}
-	if d := time.Since(start); d > 5*time.Second {
-		t.Errorf("took %v", d)
 	}
 }
 

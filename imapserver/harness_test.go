@@ -91,6 +91,22 @@ func seeds() []mailbox.Mailbox {
 // newHouse starts a server on loopback; edit may change its options.
 func newHouse(t testing.TB, edit func(*Options)) *house {
 	t.Helper()
+	h := newQuietHouse(t, func(o *Options) {
+		o.TLS = testTLS(t)
+		if edit != nil {
+			edit(o)
+		}
+	})
+	h.addr = h.listen(h.srv.Serve)
+	if h.srv.opt.TLS != nil {
+		h.tls = h.listen(h.srv.ServeTLS)
+	}
+	return h
+}
+
+// newQuietHouse is newHouse without listeners, which a bubble cannot hold: use pipe.
+func newQuietHouse(t testing.TB, edit func(*Options)) *house {
+	t.Helper()
 	h := &house{t: t, log: &syncBuffer{}}
 	st, err := boltstore.Open(t.TempDir(), boltstore.Options{})
 	if err != nil {
@@ -100,16 +116,10 @@ func newHouse(t testing.TB, edit func(*Options)) *house {
 	if err := st.CreateAccount(t.Context(), account, seeds()); err != nil {
 		t.Fatal(err)
 	}
-	opt := Options{Store: st, Accounts: logins{}, LoginDelay: time.Millisecond, TLS: testTLS(t),
+	opt := Options{Store: st, Accounts: logins{}, LoginDelay: time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	if edit != nil {
-		edit(&opt)
-	}
+	edit(&opt)
 	h.srv = New(opt)
-	h.addr = h.listen(h.srv.Serve)
-	if opt.TLS != nil {
-		h.tls = h.listen(h.srv.ServeTLS)
-	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

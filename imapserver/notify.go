@@ -330,12 +330,13 @@ func (c *conn) fetchNew(from imap.UID) {
 	}
 }
 
-// await waits for the next command. A client that sent NOTIFY hears meanwhile what it
-// wants to.
+// await waits for the first octet of the next command. A client that sent NOTIFY hears
+// meanwhile what it wants to.
 func (c *conn) await() error {
 	n := c.listening
 	if n == nil || n.wake == nil || c.in.Buffered() > 0 {
-		return nil
+		_, err := c.in.Peek(1)
+		return err
 	}
 	if c.sel != nil && len(c.sel.ghosts) > 0 && !n.delayed { // a command by number left them
 		c.tell(true)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"pizza/internal/mutf7"
 )
@@ -52,16 +51,13 @@ func TestMatchName(t *testing.T) {
 	}
 }
 
-// A pattern of many stars once took a server seconds (facts: LIST "" *a*a*a...*b).
+// A pattern of many stars once took a server seconds. Where the cost is exponential this
+// one does not end before the test is given up.
 func TestMatchNameIsNotExponential(t *testing.T) {
 	t.Parallel()
 	pattern, name := strings.Repeat("*a", 300)+"b", strings.Repeat("a", 1000)
-	start := time.Now()
 	if matchName(pattern, name) {
 		t.Error("matched")
-	}
-	if d := time.Since(start); d > time.Second {
-		t.Errorf("took %v", d)
 	}
 }
 

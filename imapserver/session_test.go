@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pizza/mailbox"
@@ -186,48 +187,49 @@ func TestShutdownSaysBye(t *testing.T) {
 	}
 }
 
+// TestTimeouts: a client that stops is told why and cut off, each time after what is set
+// for it. The clock is that of a bubble.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(o *Options) {
-		o.LoginTimeout, o.IdleTimeout, o.ReadTimeout = 300*time.Millisecond, 400*time.Millisecond, 300*time.Millisecond
-	})
-	for name, talk := range map[string]func(*wire){
-		"before login":   func(*wire) {},
-		"half a command": func(w *wire) { w.must("LOGIN me secret"); io.WriteString(w.c, "x NO") },
-		"idle": func(w *wire) {
-			w.must("LOGIN me secret")
-			io.WriteString(w.c, "x IDLE\r\n")
-			w.response()
-		},
+	const login, idle, read = 3 * time.Second, 7 * time.Second, 5 * time.Second
+	say := func(s string) func(*wire) {
+		return func(w *wire) { w.must("LOGIN me secret"); io.WriteString(w.c, s) }
+	}
+	for _, tt := range []struct {
+		name  string
+		talk  func(*wire)
+		after time.Duration
+		want  []string
+	}{
+		{"before login", func(*wire) {}, login, []string{"* BYE Too long without a login"}},
+		{"no command", say(""), idle, []string{"* BYE Idle for too long"}},
+		{"half a command", say("x NO"), read, []string{"* BYE Idle for too long"}},
+		{"idle", say("x IDLE\r\n"), idle, []string{"+ idling", "* BYE Idle for too long"}},
+		{"half a literal", say("x SEARCH SUBJECT {100+}\r\nabc"), read, []string{"* BYE Idle for too long"}},
+		{"half a message", say("x APPEND INBOX {100+}\r\nabc"), read, []string{"x NO [UNAVAILABLE] The message did not arrive", "* BYE Idle for too long"}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := h.dial("a")
-			talk(w)
-			want := "* BYE Idle for too long"
-			if name == "before login" {
-				want = "* BYE Too long without a login"
-			}
-			if s, err := w.response(); s != want {
-				t.Errorf("got %q %v", s, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				h := newQuietHouse(t, func(o *Options) { o.LoginTimeout, o.IdleTimeout, o.ReadTimeout = login, idle, read })
+				w := h.pipe("a")
+				tt.talk(w)
+				began := time.Now()
+				for _, want := range tt.want {
+					if s, err := w.response(); s != want {
+						t.Errorf("got %q %v, want %q", s, err, want)
+					}
+				}
+				if after := time.Since(began); after != tt.after {
+					t.Errorf("after %v, want %v", after, tt.after)
+				}
+				w.c.Close()
+				if n := h.box("INBOX").Exists; n != 0 {
+					t.Errorf("%d messages stored", n)
+				}
+			})
 		})
 	}
-	t.Run("half a literal", func(t *testing.T) {
-		t.Parallel()
-		w := h.dial("a")
-		w.must("LOGIN me secret")
-		io.WriteString(w.c, "x APPEND INBOX {100+}\r\nabc")
-		if s, err := w.response(); !strings.HasPrefix(s, "x NO ") {
-			t.Errorf("got %q %v", s, err)
-		}
-		if s, err := w.response(); s != "* BYE Idle for too long" {
-			t.Errorf("got %q %v", s, err)
-		}
-		if n := h.box("INBOX").Exists; n != 0 {
-			t.Errorf("%d messages stored", n)
-		}
-	})
 }
 
 // A connection that is cut in the middle of a literal stores nothing.
