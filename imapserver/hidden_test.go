@@ -1,6 +1,8 @@
 package imapserver
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +61,25 @@ func TestHideable(t *testing.T) {
 	for command, name := range needs {
 		if commands[command] == nil || !slices.Contains(list, name) {
 			t.Errorf("%s of %s: no such command or capability", command, name)
+		}
+	}
+}
+
+// TestDocumented: docs/imap.md has a row for every capability.
+func TestDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/imap.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([A-Z][^|]*) \|`).FindAllStringSubmatch(string(page), -1)
+	var named []string
+	for _, row := range rows {
+		named = append(named, strings.Split(row[1], ", ")...)
+	}
+	for _, name := range Hideable() {
+		if !slices.Contains(named, name) {
+			t.Errorf("%s has no row in docs/imap.md", name)
 		}
 	}
 }

@@ -20,11 +20,13 @@
 // and NUL are refused, so that what is stored has one meaning for everybody.
 //
 // Authority comes from the login alone: the reverse-path and every author of the
-// message must be addresses of the login. Plain-text logins are for loopback peers
-// or TLS.
+// message must be addresses of the login. SCRAM-SHA-256, PLAIN and LOGIN are for
+// loopback peers or TLS. The answer to a wrong password waits, by what was tried on the
+// connection and at the login; nobody is locked out. A full disk is 452 to MAIL, before
+// any of the message is sent.
 //
 // Concurrency: a Server is safe for concurrent use; one goroutine owns a connection.
 //
-// Of this module the package imports mailbox (its plain types), internal/mime and
-// the leaves internal/crockford and internal/msgid.
+// Of this module the package imports mailbox (its plain types), internal/mime,
+// internal/scram and the leaves internal/crockford and internal/msgid.
 package smtpgate
