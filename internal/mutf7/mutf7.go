@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // ErrInvalid is a name that is not modified UTF-7, or not in the one form it has.
@@ -15,16 +14,13 @@ var ErrInvalid = errors.New("not valid modified UTF-7")
 
 var alphabet = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+,").WithPadding(base64.NoPadding)
 
-// Decode turns modified UTF-7 into UTF-8. The error is ErrInvalid.
+// Decode turns modified UTF-7 into UTF-8. The error is ErrInvalid. A name has one form:
+// what could be sent plainly, or in fewer shifts, is refused (RFC 3501 section 5.1.3).
 func Decode(s string) (string, error) {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x80 {
-			return "", ErrInvalid
-		}
-		if c != '&' {
-			out.WriteByte(c)
+		if s[i] != '&' {
+			out.WriteByte(s[i])
 			continue
 		}
 		end := strings.IndexByte(s[i:], '-')
@@ -38,34 +34,24 @@ func Decode(s string) (string, error) {
 		}
 		i += end
 	}
-	return out.String(), nil
+	name := out.String()
+	if Encode(name) != s {
+		return "", ErrInvalid
+	}
+	return name, nil
 }
 
-// decodeShift decodes one &...- sequence. What could have been sent plainly is
-// refused, so that a mailbox has one name on the wire.
+// decodeShift decodes what stands between & and -.
 func decodeShift(out *strings.Builder, s string) error {
 	b, err := alphabet.DecodeString(s)
-	if err != nil || len(b)%2 != 0 || len(b) == 0 || alphabet.EncodeToString(b) != s {
+	if err != nil || len(b)%2 != 0 {
 		return ErrInvalid
 	}
 	units := make([]uint16, 0, len(b)/2)
 	for i := 0; i < len(b); i += 2 {
 		units = append(units, uint16(b[i])<<8|uint16(b[i+1]))
 	}
-	for i := 0; i < len(units); i++ {
-		r := rune(units[i])
-		if utf16.IsSurrogate(r) {
-			if i+1 == len(units) {
-				return ErrInvalid
-			}
-			i++
-			r = utf16.DecodeRune(r, rune(units[i]))
-		}
-		if r == utf8.RuneError && units[i] != 0xfffd || r >= ' ' && r < 0x7f {
-			return ErrInvalid
-		}
-		out.WriteRune(r)
-	}
+	out.WriteString(string(utf16.Decode(units)))
 	return nil
 }
 
