@@ -10,6 +10,7 @@ import (
 func TestRecipient(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	dec := d.ask(decisionApproval)
 	th, _, err := d.a.thread(t.Context(), d.me.Account, dec.Task)
 	if err != nil {

@@ -35,6 +35,7 @@ type Options struct {
 	Limits Limits
 
 	backoff time.Duration // after a failed step, doubling; 0: 1 s
+	slow    time.Duration // a run that takes longer is shown as running; 0: 2 s
 }
 
 // AccountSettings are what one account has of its own. The zero value is the default.
@@ -130,6 +131,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Limits.ToolCalls <= 0 {
 		o.Limits.ToolCalls = 40
+	}
+	if o.slow <= 0 {
+		o.slow = 2 * time.Second
 	}
 	if o.backoff <= 0 {
 		o.backoff = time.Second

@@ -33,6 +33,7 @@ func TestCancel(t *testing.T) {
 func TestCancelRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	dec := d.ask(decisionApproval)
 	if err := d.a.Cancel(t.Context(), d.bob.Account, dec.Task, by("bob")); !isKind(err, mailbox.NotFound) {
 		t.Errorf("foreign: %v, want NotFound", err)

@@ -139,17 +139,17 @@ func (o *office) finishAll(n int, down <-chan struct{}) (crashed bool) {
 // and must come to the same end: one answer a mail, the effect exactly once.
 func TestCrashAtEveryCommit(t *testing.T) {
 	t.Parallel()
-	for _, after := range []bool{false, true} {
-		for at := 1; ; at++ {
-			crashed, _ := crashWalk(t, crashPoint{at: at, after: after})
-			if crashed {
-				continue
+	for name, after := range map[string]bool{"before": false, "after": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := 1
+			for crashed := true; crashed; at++ {
+				crashed, _ = crashWalk(t, crashPoint{at: at, after: after})
 			}
-			if at < 8 {
-				t.Fatalf("only %d commits: the walk does not walk", at)
+			if at <= 8 {
+				t.Fatalf("only %d commits: the walk does not walk", at-1)
 			}
-			break
-		}
+		})
 	}
 }
 

@@ -63,6 +63,7 @@ func TestDecide(t *testing.T) {
 func TestDecideRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	dec := d.ask(decisionApproval)
 	ask := func(account mailbox.AccountID, id, verb string) error {
 		_, err := d.a.Decide(t.Context(), account, id, verb, "", by("me"))

@@ -61,6 +61,7 @@ func (d *desk) deliveries() int {
 func TestDeliverToAnotherAccount(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	raw := d.message(d.me, "hello bob", "Subject: hi")
 	r := d.mustGive(d.me, raw, "bob@localhost")
 	if r.Task != "" || r.Note != "delivered" {
@@ -83,6 +84,7 @@ func TestDeliverToAnotherAccount(t *testing.T) {
 func TestDeliverOnceOverALostAnswer(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	broken := d.breakable()
 	d.mustGive(d.me, d.message(d.me, "hello"), "bob@localhost")
 	broken.set(d.bob.Account, errors.New("lost"), true)
@@ -115,6 +117,7 @@ func TestDeliverOnceOverALostAnswer(t *testing.T) {
 func TestPruneOfWhatWasReceived(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	broken := d.breakable()
 	received := func(want int) {
 		t.Helper()
@@ -160,6 +163,7 @@ func TestUndeliverable(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
+			d.withBob()
 			broken := d.breakable()
 			d.mustGive(d.me, d.message(d.me, "hello", "Subject: hi bob", "Message-ID: <hi@test>"), "bob@localhost")
 			broken.set(d.bob.Account, tt.err, false)
@@ -188,6 +192,7 @@ func TestUndeliverable(t *testing.T) {
 func TestPoisonedDelivery(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	d.commit(
 		mailbox.PutRecord{Key: deliveryKey("bad"), Value: []byte("{")},
 		mailbox.PutDue{Due: mailbox.Due{Kind: DueDeliver, Key: "bad", At: d.clock.Now()}},

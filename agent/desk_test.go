@@ -24,7 +24,7 @@ import (
 	"pizza/providers"
 )
 
-// desk is an agent without workers over a real store, with the accounts me and bob.
+// desk is an agent without workers over a real store, with the account me, and on demand bob.
 type desk struct {
 	t     *testing.T
 	a     *Agent
@@ -96,12 +96,18 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	guard.a = a
-	for _, acc := range accounts {
-		if err := store.CreateAccount(t.Context(), acc.ID, SystemMailboxes()); err != nil {
-			t.Fatal(err)
-		}
+	if err := store.CreateAccount(t.Context(), accounts[0].ID, SystemMailboxes()); err != nil {
+		t.Fatal(err)
 	}
 	return &desk{t: t, a: a, store: store, clock: clock, me: identity("a1", "me"), bob: identity("b2", "bob")}
+}
+
+// withBob gives bob his mailboxes. Most desks do without: an account is a file to sync.
+func (d *desk) withBob() {
+	d.t.Helper()
+	if err := d.store.CreateAccount(d.t.Context(), d.bob.Account, SystemMailboxes()); err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 func openTestStore(t *testing.T, guard mailbox.Guard) mailbox.Store {

@@ -44,6 +44,7 @@ func TestSubmitStartsTask(t *testing.T) {
 func TestSubmitRepeatStoresNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	raw := d.message(d.me, "say once", "Message-ID: <once@test>", "Date: Tue, 1 Dec 2026 12:00:00 +0000")
 	first := d.mustGive(d.me, "Received: from a by b; 1\r\n"+raw, "pizza@localhost")
 	again := d.mustGive(d.me, "Received: from c by d; 2\r\n"+strings.Replace(raw, "12:00:00", "12:00:09", 1), "PIZZA@localhost")
@@ -134,6 +135,7 @@ func TestSubmitAuthor(t *testing.T) {
 func TestSubmitRecipients(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	r := d.mustGive(d.me, d.message(d.me, "say hello"), "pizza@localhost", "me@localhost", "ME@pizza.localhost", "bob@localhost")
 	if r.Task == "" {
 		t.Error("no task")
@@ -161,6 +163,7 @@ func TestSubmitRecipients(t *testing.T) {
 func TestSubmitAutomaticStartsNothing(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	dec := d.ask(decisionApproval)
 	before := len(d.runs(d.me.Account))
 	sent := len(d.list(d.me.Account, Sent))

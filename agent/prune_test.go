@@ -31,6 +31,7 @@ const day = 24 * time.Hour
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	first := d.message(d.me, "to bob")
 	one := d.mustGive(d.me, first, "pizza@localhost")
 	d.clock.add(10 * day)

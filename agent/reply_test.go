@@ -170,6 +170,7 @@ func TestLateReplies(t *testing.T) {
 func TestForeignAndScopedReplies(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	dec := d.ask(decisionApproval)
 	ref := "In-Reply-To: <" + dec.MailID + ">"
 	if _, err := d.give(d.bob, d.message(d.bob, "approve"), token(dec)); !isKind(err, mailbox.NotFound) {

@@ -23,6 +23,7 @@ func restoredOffice(t *testing.T) (o *office, approval, question Decision) {
 			t.Fatalf("%+v, %v", p, err)
 		}
 	}
+	o.withBob()
 	if p, err := o.a.Restored(t.Context(), o.bob.Account, o.clock.Now()); err != nil || p != (Parked{}) {
 		t.Errorf("an account with nothing open: %+v, %v", p, err)
 	}

@@ -85,7 +85,7 @@ func (s *session) drive(ctx context.Context) (err error) {
 	if err := s.advance(ctx, nil); err != nil {
 		return err
 	}
-	tick := time.NewTimer(statusAfter)
+	tick := time.NewTimer(s.a.opt.slow)
 	defer tick.Stop()
 	for !s.over && len(s.inflight) > 0 {
 		if err := s.await(ctx, tick); err != nil {
@@ -95,10 +95,8 @@ func (s *session) drive(ctx context.Context) (err error) {
 	return nil
 }
 
-const (
-	statusAfter = 2 * time.Second  // a run that takes longer is shown as running
-	statusEvery = 30 * time.Second // DESIGN.md section 1: at most that often
-)
+// statusEvery is how often a status is replaced at the most (DESIGN.md section 1).
+const statusEvery = 30 * time.Second
 
 // await waits for the next thing that happens to the run.
 func (s *session) await(ctx context.Context, tick *time.Timer) error {

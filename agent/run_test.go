@@ -337,13 +337,13 @@ func TestStatusShowsALongCallAsRunning(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
 	m := providertest.Script(providertest.Say("done").After(gate))
-	o := newOffice(t, m)
+	o := newOffice(t, m, func(opt *Options) { opt.slow = time.Millisecond })
 	o.send("hello")
-	first := o.count(o.me.Account, Running, 1)[0]
 	o.until("the status to change", func() bool {
-		list := o.list(o.me.Account, Running)
-		return len(list) == 1 && list[0].id != first.id
+		runs := o.runs(o.me.Account)
+		return len(runs) == 1 && runs[0].Shown != Queued
 	})
+	o.count(o.me.Account, Running, 1)
 	if r := o.runs(o.me.Account)[0]; r.Shown != Working || r.State != Working || r.Seq != uint64(len(o.journal(r.ID))) {
 		t.Errorf("%+v", r)
 	}
@@ -453,7 +453,7 @@ func TestPanicInAModelIsParkedAfterThree(t *testing.T) {
 func TestManyRunsAndWaitingHoldsNoGoroutine(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, nil, func(opt *Options) { opt.Workers = 8 })
-	const n = 200
+	const n = 120
 	for i := range n {
 		if i%2 == 0 {
 			o.send(fmt.Sprintf("call list_folder {\"path\":\"/local\"}\nsay %d", i))

@@ -10,6 +10,7 @@ import (
 func TestJoinThread(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	first := d.mustGive(d.me, d.message(d.me, "say a", "Message-ID: <root@test>", "Subject: one"), "pizza@localhost")
 	other := d.mustGive(d.me, d.message(d.me, "say b", "Message-ID: <other@test>", "Subject: two"), "pizza@localhost")
 	th, _, err := d.a.thread(t.Context(), d.me.Account, first.Task)

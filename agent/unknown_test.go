@@ -249,6 +249,7 @@ func TestShowTellsTheTask(t *testing.T) {
 			t.Errorf("Show(%q): %v", id, err)
 		}
 	}
+	o.withBob()
 	if _, err := o.a.Show(t.Context(), o.bob.Account, r.Task); !isKind(err, mailbox.NotFound) {
 		t.Errorf("bob sees it: %v", err)
 	}

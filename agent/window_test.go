@@ -14,6 +14,7 @@ import (
 func TestTendLoop(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
+	d.withBob()
 	d.a.opt.Now = time.Now
 	d.a.opt.Window = 20 * time.Millisecond
 	dec := d.ask(decisionApproval)
