@@ -154,18 +154,11 @@ func oneLine(r rune) rune {
 }
 
 func (c *controlClient) Backup(ctx context.Context, w io.Writer) error {
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://control/backup", nil)
+	resp, err := c.do(ctx, "GET", "/backup", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
-	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("control socket: HTTP %d", resp.StatusCode)
-	}
 	if _, err := io.Copy(w, resp.Body); err != nil {
 		return fmt.Errorf("the server did not send all of it: %w", err)
 	}

@@ -189,23 +189,34 @@ func (c *controlClient) call(ctx context.Context, method, path string, in, out a
 		}
 		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://control"+path, body)
+	resp, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+// do makes one request and returns a good answer, whose body the caller closes. Any
+// other is the error that it tells of.
+func (c *controlClient) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://control"+path, body)
+	if err != nil {
+		return nil, err
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		var e wireError
-		if err := json.NewDecoder(resp.Body).Decode(&e); err != nil {
-			return fmt.Errorf("control socket: HTTP %d", resp.StatusCode)
-		}
-		return &mailbox.Error{Op: "control", Kind: e.Kind, Text: e.Text}
+	var e wireError
+	if err := json.NewDecoder(resp.Body).Decode(&e); err != nil {
+		return nil, fmt.Errorf("control socket: HTTP %d", resp.StatusCode)
 	}
-	return json.NewDecoder(resp.Body).Decode(out)
+	return nil, &mailbox.Error{Op: "control", Kind: e.Kind, Text: e.Text}
 }
 
 func accountPath(account string, parts ...string) string {

@@ -50,13 +50,9 @@ func serveImport(s service) http.HandlerFunc {
 
 func (c *controlClient) Export(ctx context.Context, account string, folders []string, sink exportSink) error {
 	path := accountPath(account, "export") + "?" + url.Values{"folder": folders}.Encode()
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://control"+path, nil)
+	resp, err := c.do(ctx, "GET", path, nil)
 	if err != nil {
 		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
 	}
 	defer resp.Body.Close()
 	err = mailfile.ReadFrames(resp.Body, func(m mailfile.Message) error {
@@ -87,21 +83,10 @@ func (c *controlClient) Import(ctx context.Context, account string, batch []mail
 	if err := frames.End(nil); err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, "POST", "http://control"+accountPath(account, "import"), &b)
+	resp, err := c.do(ctx, "POST", accountPath(account, "import"), &b)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
-	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		var e wireError
-		if err := json.NewDecoder(resp.Body).Decode(&e); err != nil {
-			return nil, fmt.Errorf("control socket: HTTP %d", resp.StatusCode)
-		}
-		return nil, &mailbox.Error{Op: "control", Kind: e.Kind, Text: e.Text}
-	}
 	return out, json.NewDecoder(resp.Body).Decode(&out)
 }
