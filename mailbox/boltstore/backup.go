@@ -198,7 +198,7 @@ func (t *txn) renumber() error {
 	t.cnt.modseq += skipNumbers
 	t.cnt.body += skipNumbers
 	t.cnt.message = t.a.lastMessage.Load()
-	t.cnt.mailbox = min(t.cnt.mailbox+skipMailboxes, 1<<31)
+	t.cnt.mailbox = max(t.cnt.mailbox, min(t.cnt.mailbox+skipMailboxes, 1<<31))
 	t.cnt.uidvalidity = max(t.cnt.uidvalidity, uint64(uint32(t.req.now.Unix())))
 	rows := t.a.list()
 	slices.SortFunc(rows, func(x, y mailbox.Mailbox) int { return cmp.Compare(x.ID, y.ID) })
