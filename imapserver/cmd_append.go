@@ -98,13 +98,13 @@ func (c *conn) mayAppend(a *appending, p *parser, lit *literal) (refused *reply,
 	case p.err != nil:
 		return nil, p.err
 	case lit.size < 0 || lit.size > limit:
-		return &reply{no, "TOOBIG", "The message is larger than this server takes"}, nil
+		return &reply{no, "TOOBIG", "The message is larger than the " + decimal64(limit) + " octets that one may have"}, nil
 	case lit.size == 0: // also how a client calls it off (RFC 3502 section 6.3.11)
 		return &reply{no, "CANNOT", "The message is empty"}, nil
 	case len(a.messages) >= maxBatch:
-		return &reply{no, "LIMIT", "Too many messages in one APPEND"}, nil
+		return &reply{no, "LIMIT", "One APPEND may bring " + decimal(maxBatch) + " messages: send the rest in another one"}, nil
 	case a.octets+lit.size > maxBatchSize*limit:
-		return &reply{no, "TOOBIG", "The messages are together larger than this server takes at once"}, nil
+		return &reply{no, "TOOBIG", "Together the messages are larger than the " + decimal64(maxBatchSize*limit) + " octets of one APPEND: send fewer at once"}, nil
 	case len(a.messages) > 0:
 		return nil, c.room(a.octets + lit.size)
 	}
@@ -125,11 +125,13 @@ func tryCreate(err error) *reply {
 	return nil
 }
 
+const nulText = "A message with NUL octets cannot be stored: encode them, as base64 say"
+
 var (
-	errNUL = &mailbox.Error{Op: "append", Kind: mailbox.Invalid, Text: "The message holds a NUL octet"}
+	errNUL = &mailbox.Error{Op: "append", Kind: mailbox.Invalid, Text: nulText}
 	// A message keeps its octets, so NUL in a literal8 is not coded away
 	// (RFC 3516 section 4.4).
-	errNUL8 = &mailbox.Error{Op: "append", Kind: mailbox.Invalid, Code: "UNKNOWN-CTE", Text: "Messages with NUL octets are not stored here"}
+	errNUL8 = &mailbox.Error{Op: "append", Kind: mailbox.Invalid, Code: "UNKNOWN-CTE", Text: nulText}
 )
 
 // receive reads a message. It returns an error, with the literal read to its end, when

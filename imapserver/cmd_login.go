@@ -73,7 +73,7 @@ func (c *conn) authenticate(p *parser) (reply, error) {
 	case scram.Mechanism:
 		return c.scram(&x)
 	}
-	return reply{kind: no, text: "Unknown authentication mechanism"}, nil
+	return reply{kind: no, text: "Unknown mechanism: use SCRAM-SHA-256, PLAIN or LOGIN"}, nil
 }
 
 // exchange is the challenges and responses of one AUTHENTICATE.
@@ -169,9 +169,9 @@ func (c *conn) admit(authzid, user string, id mailbox.Identity, err error) (repl
 	case err == nil && !speaksFor(id, user, authzid):
 		return reply{no, "AUTHORIZATIONFAILED", "A login may only speak for itself"}, nil
 	case err == nil && id.Scope == mailbox.ScopeSend:
-		return reply{no, "AUTHORIZATIONFAILED", "This password is for sending mail only"}, nil
+		return reply{no, "AUTHORIZATIONFAILED", "This password is for sending mail only: use one that may read"}, nil
 	case err == nil && !c.srv.login(id.Account):
-		return reply{no, "LIMIT", "Too many connections of this account"}, nil
+		return reply{no, "LIMIT", "Too many connections of this account: close some of them"}, nil
 	case err == nil:
 		c.ident, c.state, c.failures = id, authenticated, 0
 		c.hide(id.Login)

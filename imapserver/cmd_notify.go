@@ -87,7 +87,7 @@ func (c *conn) notify(p *parser) (reply, error) {
 	case set.unknown:
 		return reply{no, "BADEVENT (" + eventNames + ")", "Unknown event"}, nil
 	case len(set.groups) > maxNotifyGroups, names > maxNotifyNames:
-		return reply{no, "NOTIFICATIONOVERFLOW", "That is too much to watch"}, nil
+		return reply{no, "NOTIFICATIONOVERFLOW", "That is too much to watch: at most " + decimal(maxNotifyGroups) + " groups and " + decimal(maxNotifyNames) + " names"}, nil
 	}
 	c.news()
 	if err := c.listen(set); err != nil {

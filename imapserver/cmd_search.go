@@ -40,7 +40,7 @@ func (c *conn) found(p *parser, s *searching) (hits []hit, refused *reply, err e
 		if s.ReturnSave {
 			c.sel.saved = nil
 		}
-		return nil, &reply{no, "BADCHARSET (UTF-8 US-ASCII)", "Unknown charset"}, nil
+		return nil, &reply{no, "BADCHARSET (UTF-8 US-ASCII)", "Unknown charset: use UTF-8"}, nil
 	}
 	if err := p.end(); err != nil {
 		return nil, nil, err

@@ -316,7 +316,7 @@ func (c *conn) refusal(l *line, p *parser, cmd *command, known bool) *reply {
 	case l.message != nil && !cmd.message:
 		return &reply{kind: bad, text: "Unexpected literal"}
 	case cmd.changes && c.ident.Scope == mailbox.ScopeRead:
-		return &reply{no, "NOPERM", "This login may only read"}
+		return &reply{no, "NOPERM", "This password may only read: log in with one that may change mail"}
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ func (c *conn) room(size int64) error {
 	if err != nil {
 		return err
 	}
-	if sp.Left < size || sp.Full() {
-		return &mailbox.Error{Op: "append", Kind: mailbox.Full, Text: "The disk is almost full: delete mail or other files first"}
+	if !sp.Takes(size) {
+		return &mailbox.Error{Op: "append", Kind: mailbox.Full}
 	}
 	return nil
 }

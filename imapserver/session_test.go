@@ -375,7 +375,7 @@ func TestStatusFor(t *testing.T) {
 		{fail(mailbox.Internal), "NO [SERVERBUG] Internal error", true},
 		{fail(mailbox.NotFound), "NO [NONEXISTENT] There is no such mailbox", false},
 		{fail(mailbox.Exists), "NO [ALREADYEXISTS] There is a mailbox of that name", false},
-		{fail(mailbox.Full), "NO [OVERQUOTA] There is no space left", false},
+		{fail(mailbox.Full), "NO [OVERQUOTA] The disk is almost full: delete mail or other files first", false},
 		{fail(mailbox.Denied), "NO [NOPERM] This login may not do that", false},
 		{fail(mailbox.Transient), "NO [UNAVAILABLE] Try again later", false},
 		{&mailbox.Error{Kind: mailbox.Refused, Text: "Decide first", Code: "NOPERM"}, "NO [NOPERM] Decide first", false},

@@ -53,7 +53,9 @@ func (c *conn) searched(command string, num numbering) reply {
 	return r
 }
 
-func readOnly() reply { return reply{no, "READ-ONLY", "The mailbox is selected read-only"} }
+func readOnly() reply {
+	return reply{no, "READ-ONLY", "The mailbox is open for reading only: SELECT it to change it"}
+}
 
 // statusFor maps an error to a tagged reply. Only the texts that mailbox made for the
 // person reach the client; the cause never does. internal reports that it is a fault
@@ -82,13 +84,13 @@ func statusFor(err error) (r reply, internal bool) {
 	case mailbox.Transient:
 		r.code, r.text = "UNAVAILABLE", "Try again later"
 	case mailbox.Conflict:
-		r.code, r.text = "INUSE", "It was changed meanwhile"
+		r.code, r.text = "INUSE", "It was changed meanwhile: try again"
 	case mailbox.Refused:
 		r.code, r.text = "CANNOT", "That is not allowed here"
 	case mailbox.Denied:
 		r.code, r.text = "NOPERM", "This login may not do that"
 	case mailbox.Full:
-		r.code, r.text = "OVERQUOTA", "There is no space left"
+		r.code, r.text = "OVERQUOTA", "The disk is almost full: delete mail or other files first"
 	default:
 		return reply{no, "SERVERBUG", "Internal error"}, true
 	}

@@ -66,7 +66,7 @@ func (a absent) change(name string, on bool) ([]mailbox.Op, error) {
 	case !on:
 		a.names = slices.Delete(a.names, at, at+1)
 	case len(a.names) >= maxAbsent:
-		return nil, &mailbox.Error{Op: "subscribe", Kind: mailbox.TooLarge, Code: "LIMIT", Text: "Too many subscriptions to names that no mailbox has"}
+		return nil, &mailbox.Error{Op: "subscribe", Kind: mailbox.TooLarge, Code: "LIMIT", Text: "Too many subscriptions to names that no mailbox has: unsubscribe from some"}
 	default:
 		if _, err := mailbox.CleanName(name); err != nil {
 			return nil, err

@@ -11,3 +11,7 @@ type Space struct {
 // Full reports whether new mail is refused now. What is about mail that is there
 // already (flags, moves, deletions, decisions, outcomes) is still recorded.
 func (s Space) Full() bool { return s.Left <= 0 }
+
+// Takes reports whether there is room for new mail of so many octets; 0: of a size that
+// is not known yet.
+func (s Space) Takes(octets int64) bool { return !s.Full() && s.Left >= octets }

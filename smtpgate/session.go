@@ -103,7 +103,7 @@ func (s *session) mail(opts *smtp.MailOptions) error {
 // section 6.1). size is 0 when the client did not say.
 func (s *session) room(size int64) error {
 	sp, err := s.g.srv.opts.Stager.Space(s.ctx, s.id.Account)
-	if err == nil && (sp.Full() || sp.Left < size) {
+	if err == nil && !sp.Takes(size) {
 		return &mailbox.Error{Op: "mail", Kind: mailbox.Full}
 	}
 	return err
