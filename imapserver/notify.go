@@ -19,7 +19,7 @@ type notifying struct {
 	wake   <-chan struct{}
 	cancel func()
 	rows   map[mailbox.MailboxID]mailbox.Mailbox // as seen last; nil: none is watched
-	absent []string                              // subscribed names that no mailbox has, as seen last
+	absent []string                              // subscribed names that no mailbox has, as seen last, sorted
 	own    map[imap.UID]bool                     // new in the selected mailbox by this client
 }
 
@@ -161,9 +161,11 @@ type nameEvent struct{ name, oldName string }
 // to (RFC 5465 sections 5.4 and 5.5).
 func (c *conn) notifyNames(n, old *notifying, boxes []mailbox.Mailbox) {
 	var told []nameEvent
+	known := map[string]bool{}
 	tell := func(m mailbox.Mailbox, e events, oldName string) {
-		if n.wants(&m)&e != 0 && !slices.ContainsFunc(told, func(t nameEvent) bool { return t.name == m.Name }) {
+		if n.wants(&m)&e != 0 && !known[m.Name] {
 			told = append(told, nameEvent{m.Name, oldName})
+			known[m.Name] = true
 		}
 	}
 	withParent := func(m mailbox.Mailbox) {
@@ -172,27 +174,27 @@ func (c *conn) notifyNames(n, old *notifying, boxes []mailbox.Mailbox) {
 			tell(mailbox.Mailbox{Name: up, Subscribed: m.Subscribed}, mailboxName, "")
 		}
 	}
-	for _, m := range sortedRows(old.rows) {
-		if _, there := n.rows[m.ID]; !there {
-			withParent(m)
-		}
+	for _, m := range without(old.rows, n.rows) {
+		withParent(m)
 	}
+	renamed := renames(old.rows, n.rows)
 	for _, m := range boxes {
-		was, known := old.rows[m.ID]
+		was, there := old.rows[m.ID]
 		switch {
-		case !known:
+		case !there:
 			withParent(m)
-		case was.Name != m.Name && !renamedAbove(was.Name, m.Name, old.rows, n.rows):
+		case was.Name != m.Name && !renamedAbove(was.Name, m.Name, renamed):
 			tell(m, mailboxName, was.Name)
 		}
-		if known && was.Subscribed != m.Subscribed {
+		if there && was.Subscribed != m.Subscribed {
 			asked := m
 			asked.Subscribed = true // it was, or is: either way it is among SUBSCRIBED
 			tell(asked, subscriptionChange, "")
 		}
 	}
 	for _, name := range append(slices.Clone(n.absent), old.absent...) {
-		if slices.Contains(n.absent, name) != slices.Contains(old.absent, name) {
+		_, is := slices.BinarySearch(n.absent, name)
+		if _, was := slices.BinarySearch(old.absent, name); is != was {
 			tell(mailbox.Mailbox{Name: name, Subscribed: true}, subscriptionChange, "")
 		}
 	}
@@ -201,21 +203,33 @@ func (c *conn) notifyNames(n, old *notifying, boxes []mailbox.Mailbox) {
 	}
 }
 
-func sortedRows(rows map[mailbox.MailboxID]mailbox.Mailbox) []mailbox.Mailbox {
-	out := make([]mailbox.Mailbox, 0, len(rows))
-	for _, m := range rows {
-		out = append(out, m)
+// without returns the mailboxes that are in old and not in rows, by name.
+func without(old, rows map[mailbox.MailboxID]mailbox.Mailbox) (out []mailbox.Mailbox) {
+	for id, m := range old {
+		if _, there := rows[id]; !there {
+			out = append(out, m)
+		}
 	}
 	slices.SortFunc(out, func(a, b mailbox.Mailbox) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
+// renames are the new names of mailboxes by the old ones.
+func renames(old, rows map[mailbox.MailboxID]mailbox.Mailbox) map[string]string {
+	renamed := map[string]string{}
+	for id, m := range old {
+		if now, there := rows[id]; there && now.Name != m.Name {
+			renamed[m.Name] = now.Name
+		}
+	}
+	return renamed
+}
+
 // renamedAbove reports whether a mailbox has its new name because one above it was
 // renamed.
-func renamedAbove(was, is string, old, rows map[mailbox.MailboxID]mailbox.Mailbox) bool {
-	for id, m := range old {
-		rest, below := strings.CutPrefix(was, m.Name+delimiter)
-		if now, there := rows[id]; below && there && now.Name != m.Name && is == now.Name+delimiter+rest {
+func renamedAbove(was, is string, renamed map[string]string) bool {
+	for up := mailbox.ParentName(was); up != ""; up = mailbox.ParentName(up) {
+		if now, yes := renamed[up]; yes && is == now+was[len(up):] {
 			return true
 		}
 	}
@@ -225,16 +239,16 @@ func renamedAbove(was, is string, old, rows map[mailbox.MailboxID]mailbox.Mailbo
 func (c *conn) writeNames(told []nameEvent, boxes []mailbox.Mailbox) {
 	l := listing{response: "LIST", extended: true, absent: c.listening.absent}
 	l.ReturnSubscribed = true
-	nodes := l.hierarchy(boxes)
+	nodes := map[string]*node{}
+	for _, n := range l.hierarchy(boxes) {
+		nodes[n.name] = n
+	}
 	for _, t := range told {
 		attrs := []string{`\NonExistent`}
-		for _, node := range nodes {
-			if node.name != t.name {
-				continue
-			}
-			if seen, show := l.attributes(node); show {
+		if n := nodes[t.name]; n != nil {
+			if seen, show := l.attributes(n); show {
 				attrs = seen
-			} else if node.subscribed {
+			} else if n.subscribed {
 				attrs = append(attrs, `\Subscribed`)
 			}
 		}
