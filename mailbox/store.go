@@ -12,7 +12,8 @@ import (
 // so that PostgreSQL can stand behind it. The conformance suite is
 // mailbox/storetest.
 //
-// Every method returns *Error with Kind NotFound for an unknown account.
+// Every method that returns an error returns *Error with Kind NotFound for an unknown
+// account; the others nothing, or a channel that stays silent.
 type Store interface {
 	// Commit checks all preconditions of tx, applies all changes in order, assigns
 	// UIDs and a mod-sequence, and returns when they are on disk. A Tx that fails
@@ -22,13 +23,16 @@ type Store interface {
 	Commit(ctx context.Context, account AccountID, tx Tx) (Result, error)
 
 	// Stage writes bytes to the account so that a later Tx can name them. A staged
-	// blob that no Tx names is swept at the next start. Up to 128 KiB it may stay in
-	// memory until the commit; larger ones are on disk when Stage returns. limit is
-	// the most octets taken; more is *Error TooLarge. 0 is no limit.
+	// blob that no Tx names is given up after 10 minutes, or when the process ends. Up
+	// to 128 KiB it may stay in memory until the commit; larger ones are on disk when
+	// Stage returns. limit is the most octets taken; more is *Error TooLarge. 0 is no
+	// limit.
 	Stage(ctx context.Context, account AccountID, r io.Reader, limit int64) (Blob, error)
 	// OpenBlob opens staged or stored bytes for reading at any offset.
 	OpenBlob(ctx context.Context, account AccountID, id string) (Body, error)
 
+	// NextMessageID returns an id that no message has had, and gives it to nobody else
+	// until the process ends. One that is not used costs nothing.
 	NextMessageID(account AccountID) (MessageID, error)
 
 	// Space tells what an account uses and what there is. It is cheap. While the disk

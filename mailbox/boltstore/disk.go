@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// DefaultKeep is how many octets of a disk are kept free for what must still be
+// defaultKeep is how many octets of a disk are kept free for what must still be
 // recorded when new mail is refused: 5 % of its size, and 200 MB at most, because on a
 // large disk 5 % is room for years of it.
-func DefaultKeep(size int64) int64 { return min(size/20, 200_000_000) }
+func defaultKeep(size int64) int64 { return min(size/20, 200_000_000) }
 
 // diskEvery is how long the disk's free space is taken as known. What is written
 // meanwhile is counted.
@@ -77,7 +77,7 @@ func (d *disk) look() {
 	}
 	keep := d.keep
 	if keep == 0 {
-		keep = DefaultKeep(size)
+		keep = defaultKeep(size)
 	}
 	d.bad, d.room = false, free-max(0, keep)
 	if full := d.room <= 0; full != d.full {

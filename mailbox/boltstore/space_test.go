@@ -32,8 +32,8 @@ func TestDefaultKeep(t *testing.T) {
 	for size, want := range map[int64]int64{
 		0: 0, 100_000_000: 5_000_000, 4_000_000_000: 200_000_000, 4_000_000_000_000: 200_000_000,
 	} {
-		if got := DefaultKeep(size); got != want {
-			t.Errorf("DefaultKeep(%d) = %d, want %d", size, got, want)
+		if got := defaultKeep(size); got != want {
+			t.Errorf("defaultKeep(%d) = %d, want %d", size, got, want)
 		}
 	}
 }

@@ -29,7 +29,8 @@ type Options struct {
 	Now   func() time.Time // nil: time.Now
 
 	// Keep is how many octets of the disk are left free: with less, the disk counts as
-	// full (mailbox.Space). 0 is DefaultKeep of the disk's size; below 0 nothing is kept.
+	// full (mailbox.Space). 0 is 5 % of the disk, and 200 MB at most; below 0 nothing
+	// is kept.
 	Keep int64
 	// Disk says what the disk has; nil: what the system says of the root, looked at
 	// once a second at most.

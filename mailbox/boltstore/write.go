@@ -131,7 +131,6 @@ func (a *account) commit(reqs []*request) {
 		return
 	}
 	freed := a.transact(reqs)
-	a.store.commits.Add(1)
 	for _, r := range reqs {
 		close(r.done)
 	}
@@ -159,6 +158,7 @@ func (a *account) transact(reqs []*request) (freed []sum) {
 		a.spoil(reqs, err)
 		return nil
 	case g.changed:
+		a.store.commits.Add(1)
 		a.lastCommit = time.Now()
 		a.publish(g)
 	}
