@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/emersion/go-imap/v2"
 
@@ -78,6 +80,40 @@ func TestBackup(t *testing.T) {
 	same(t, got, want)
 	if body(t, r, first) != large || body(t, r, second) != "small" {
 		t.Error("the bodies differ")
+	}
+}
+
+// TestBackupOfExpiredBody: bytes that a backup needs stay, also when they were deleted,
+// handed in once more and given up while it is at work.
+func TestBackupOfExpiredBody(t *testing.T) {
+	t.Parallel()
+	var late atomic.Int64
+	s := open(t, t.TempDir(), Options{Now: func() time.Time { return time.Unix(1e9+late.Load(), 0) }})
+	large, copied := strings.Repeat("large ", 40<<10), t.TempDir()
+	id := mustAdd(t, s, large)
+	a := s.mine(t)
+	err := s.Backup(t.Context(), into(copied, func(name string) {
+		if name != "accounts.db" {
+			return
+		}
+		_, err := s.Commit(context.Background(), me, mailbox.Tx{Ops: []mailbox.Op{mailbox.RemoveEntry{Message: id, Mailbox: mailbox.Inbox}}})
+		if err == nil {
+			_, err = s.Stage(context.Background(), me, strings.NewReader(large), 0)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		late.Store(3600)
+		a.stage.expire(a.hasFile)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body(t, open(t, copied, Options{}), id) != large {
+		t.Error("the bytes differ")
+	}
+	if list, err := filepath.Glob(filepath.Join(s.dir(me), "blob", "*", "*")); err != nil || len(list) != 0 {
+		t.Errorf("%v stay after the backup (%v)", list, err)
 	}
 }
 

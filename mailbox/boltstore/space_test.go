@@ -38,6 +38,22 @@ func TestDefaultKeep(t *testing.T) {
 	}
 }
 
+// TestIndexRestsOnAFullDisk: what is kept free is not for what can be made again.
+func TestIndexRestsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	d := &testDisk{}
+	d.free.Store(60_000)
+	s := open(t, t.TempDir(), Options{Disk: d.ask})
+	if err := s.CatchUp(t.Context(), me); err != nil {
+		t.Fatal(err)
+	}
+	d.free.Store(50_000)
+	mustAdd(t, s, "an outcome")
+	if err := s.CatchUp(t.Context(), me); kind(err) != "full" {
+		t.Errorf("CatchUp on a full disk: %v", err)
+	}
+}
+
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	d, log := &testDisk{}, &bytes.Buffer{}
