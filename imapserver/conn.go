@@ -39,7 +39,7 @@ type conn struct {
 	out      *writer
 	ctx      context.Context // ends with cut
 	cut      context.CancelCauseFunc
-	reading  bool // IDLE reads on another goroutine: a read does not flush
+	reading  bool // another goroutine reads (IDLE, NOTIFY): a read does not flush
 
 	state    state
 	ident    mailbox.Identity

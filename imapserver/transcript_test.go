@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,12 +32,12 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the S: lines of test
 //	S: text      expected; * stands for anything
 //	S: EOF       the server closes
 //	M: BOX FILE [FLAG...]   a file of the archive is delivered to a mailbox
-//	O: maxliteral N         an option, before the first connection; also: insecure
+//	O: maxliteral N         an option, before the first connection; also: peraccount N, notls
 //	T:           the connection goes on under TLS
 //	# comment
 //
 // A connection is opened when it is first used. The comment of the archive says what
-// it pins.
+// it pins. -update leaves an S: line that fits as it is, with its wildcards.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -58,6 +59,8 @@ type transcript struct {
 	opt   func(*Options)
 	conns map[string]*peer
 	out   []string // the lines as they are to be, for -update
+	lines []string // what is left of the session
+	old   []string // the S: lines that stood where the next ones go
 }
 
 // peer is the client's end of a connection.
@@ -85,7 +88,9 @@ func runTranscript(t *testing.T, file string) {
 	if session < 0 {
 		t.Fatal("no session")
 	}
-	for n, line := range strings.Split(strings.TrimSuffix(string(ar.Files[session].Data), "\n"), "\n") {
+	lines := strings.Split(strings.TrimSuffix(string(ar.Files[session].Data), "\n"), "\n")
+	for n, line := range lines {
+		x.lines = lines[n+1:]
 		if err := x.line(line); err != nil {
 			t.Errorf("%s: session line %d: %s: %v", file, n+1, line, err)
 			if !*updateTranscripts {
@@ -113,7 +118,7 @@ func (x *transcript) line(line string) error {
 			return nil
 		}
 		x.drain()
-		x.out = append(x.out, line)
+		x.out, x.old = append(x.out, line), x.answers()
 	}
 	switch {
 	case line == "" || line[0] == '#':
@@ -136,6 +141,29 @@ func (x *transcript) line(line string) error {
 		return x.expect(x.peer(verb[1:]), arg)
 	}
 	return errors.New("unknown verb")
+}
+
+// answers are the S: lines that come next.
+func (x *transcript) answers() []string {
+	n := slices.IndexFunc(x.lines, func(s string) bool { return !strings.HasPrefix(s, "S") })
+	if n < 0 {
+		n = len(x.lines)
+	}
+	return x.lines[:n]
+}
+
+// note writes down what the server said on a connection, in the words that stood there
+// if they fit.
+func (x *transcript) note(name, said string) {
+	prefix := "S" + name + ": "
+	line := prefix + generalise(said)
+	if len(x.old) > 0 {
+		if want, same := strings.CutPrefix(x.old[0], prefix); same && wildcard(want, said) {
+			line = x.old[0]
+		}
+		x.old = x.old[1:]
+	}
+	x.out = append(x.out, line)
 }
 
 func (x *transcript) start() *house {
@@ -256,7 +284,7 @@ func (x *transcript) drain() {
 				delete(x.conns, name)
 				break
 			}
-			x.out = append(x.out, "S"+name+": "+generalise(s))
+			x.note(name, s)
 		}
 	}
 }
@@ -280,14 +308,11 @@ func generalise(s string) string {
 		return "* OK [HIGHESTMODSEQ *] Highest"
 	}
 	s = changing.ReplaceAllString(s, "$1$3*$2$4")
-	if head, tail, found := strings.Cut(s, "[CAPABILITY "); found && updateable(head, tail) {
+	if head, _, found := strings.Cut(s, "[CAPABILITY "); found {
 		return head + "[CAPABILITY *"
 	}
 	return strings.TrimRight(s, " ")
 }
-
-// updateable keeps the list of capabilities out of all transcripts but one.
-func updateable(head, _ string) bool { return head != "c OK " }
 
 // wildcard reports whether s is pattern, in which * after the first octet stands for
 // anything.
