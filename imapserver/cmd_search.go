@@ -186,13 +186,15 @@ func (c *conn) find(k *searchKey) ([]hit, error) {
 		hits, open = mergeHits(hits, more), open[:0]
 		return err == nil
 	}
+	var d candidate // one for all, and a copy of those that need more than the snapshot
 	c.sel.each([]span{{0, c.sel.len()}}, func(seq uint32, e mailbox.Entry) bool {
-		d := candidate{seq: seq, e: e}
+		d = candidate{seq: seq, e: e}
 		switch m.eval(k, &d) {
 		case match:
 			hits = append(hits, hit{seq, e.UID, e.ModSeq})
 		case unknown:
-			open = append(open, &d)
+			kept := d
+			open = append(open, &kept)
 			return len(open) < batchSize || decide()
 		}
 		return true
