@@ -15,15 +15,6 @@ const afterLogin = "IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCH
 	"CONDSTORE QRESYNC PARTIAL NOTIFY " +
 	"SORT SORT=DISPLAY ESORT THREAD=ORDEREDSUBJECT THREAD=REFERENCES PREVIEW SAVEDATE OBJECTID"
 
-// needs says which capability a command belongs to: when that is hidden from an account,
-// the command is unknown to it.
-var needs = map[string]string{
-	"ID": "ID", "ENABLE": "ENABLE", "NAMESPACE": "NAMESPACE", "IDLE": "IDLE", "UNSELECT": "UNSELECT",
-	"MOVE": "MOVE", "UID MOVE": "MOVE", "UID EXPUNGE": "UIDPLUS",
-	"GETQUOTA": "QUOTA", "GETQUOTAROOT": "QUOTA",
-	"NOTIFY": "NOTIFY", "SORT": "SORT", "UID SORT": "SORT",
-}
-
 // enables are what ENABLE can switch on (RFC 5161).
 var enables = map[string]func(*conn){
 	"UTF8=ACCEPT": func(c *conn) { c.utf8 = true },
@@ -31,10 +22,6 @@ var enables = map[string]func(*conn){
 	"CONDSTORE":   func(*conn) {}, // see enable
 	"QRESYNC":     func(c *conn) { c.qresync = true },
 }
-
-// folded are the extensions that are part of IMAP4rev2 (RFC 9051 appendix E): where one of
-// them is hidden, so is IMAP4rev2.
-const folded = "LITERAL+ SASL-IR ENABLE IDLE NAMESPACE CHILDREN UIDPLUS UNSELECT MOVE ESEARCH SEARCHRES SPECIAL-USE LIST-EXTENDED LIST-STATUS STATUS=SIZE BINARY"
 
 // Hideable are the capabilities that can be hidden from an account: all that a login is
 // told of, without values (APPENDLIMIT), except IMAP4rev1 itself.
@@ -59,23 +46,6 @@ func (c *conn) capabilities() string {
 	caps = append(caps, strings.Fields(afterLogin)...)
 	caps = append(caps, "APPENDLIMIT="+strconv.FormatInt(c.srv.opt.MaxLiteral, 10))
 	return strings.Join(slices.DeleteFunc(caps, func(name string) bool { return !c.offers(name) }), " ")
-}
-
-// offers reports whether a capability is not hidden from the account that is logged in.
-// A value after "=" is not looked at unless it was named.
-func (c *conn) offers(name string) bool {
-	plain, _, _ := strings.Cut(name, "=")
-	if strings.EqualFold(name, "IMAP4rev2") && slices.ContainsFunc(strings.Fields(folded), func(f string) bool { return !c.offers(f) }) {
-		return false
-	}
-	return !slices.ContainsFunc(c.hidden, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, plain) })
-}
-
-// hide takes over what is hidden from the account that logs in.
-func (c *conn) hide(login string) {
-	if c.srv.opt.Hidden != nil {
-		c.hidden = c.srv.opt.Hidden(login)
-	}
 }
 
 // mayLogin reports whether a password may cross this connection.

@@ -55,7 +55,7 @@ func (p *parser) appended(lit *literal) (m appended) {
 		p.expect('(')
 		m.utf8 = true
 	}
-	if m.utf8 && !lit.binary || lit.binary && !m.utf8 && !p.may("BINARY") {
+	if m.utf8 && !lit.binary || lit.binary && !m.utf8 && !p.knows(inAppend, "~") {
 		p.fail("literal8 is not for this")
 	}
 	p.end()
@@ -189,7 +189,7 @@ func (c *conn) afterMessage(l *line, m appended) (next *parser, err error) {
 		}
 		return nil, nil
 	}
-	if next.err != nil || next.peek() != ' ' {
+	if next.err != nil || next.peek() != ' ' || !next.knows(inAppend, "{") {
 		c.skipMessage(l)
 		return nil, syntaxError("Unexpected text after the message")
 	}
@@ -253,7 +253,10 @@ func (c *conn) file(a *appending) (reply, error) {
 		}
 		return reply{}, err
 	}
-	return reply{ok, c.appendUID(res, ops), "APPEND completed"}, nil
+	if c.rev2 && a.box.Name != a.name { // RFC 9051 section 6.3.12
+		err = c.writeSelected(a.box, a.name)
+	}
+	return reply{ok, c.appendUID(res, ops), "APPEND completed"}, err
 }
 
 // appendUID is the response code that tells where the messages lie (RFC 4315); "" when
@@ -265,7 +268,7 @@ func (c *conn) appendUID(res mailbox.Result, ops []mailbox.Op) string {
 			uids = append(uids, at[0])
 		}
 	}
-	if len(uids) < len(ops) || !c.offers("UIDPLUS") {
+	if len(uids) < len(ops) || !c.knows(inCode, "APPENDUID") {
 		return ""
 	}
 	b := append(appendDecimal([]byte("APPENDUID "), uids[0].UIDValidity), ' ')

@@ -20,7 +20,7 @@ func (c *conn) copy(p *parser, num numbering) (reply, error) {
 	if err != nil {
 		return c.transferFailed(err)
 	}
-	r.code = copyUID(res.Copied)
+	r.code = c.copyUID(res.Copied)
 	return r, nil
 }
 
@@ -40,7 +40,7 @@ func (c *conn) move(p *parser, num numbering) (reply, error) {
 	if err != nil {
 		return c.transferFailed(err)
 	}
-	if code := copyUID(res.Copied); code != "" {
+	if code := c.copyUID(res.Copied); code != "" {
 		c.out.str("* OK [").str(code).str("] Moved").crlf()
 	}
 	return done("MOVE"), nil
@@ -86,8 +86,8 @@ func (c *conn) transferFailed(err error) (reply, error) {
 }
 
 // copyUID is the response code that tells where copies lie; "" when there are none.
-func copyUID(copied []mailbox.CopiedUID) string {
-	if len(copied) == 0 {
+func (c *conn) copyUID(copied []mailbox.CopiedUID) string {
+	if len(copied) == 0 || !c.knows(inCode, "COPYUID") {
 		return ""
 	}
 	b := append([]byte("COPYUID "), decimal(copied[0].UIDValidity)...)

@@ -104,6 +104,10 @@ func (p *parser) fetching(num numbering) *fetching {
 
 func (f *fetching) item(p *parser) {
 	name := p.item()
+	if !p.knows(inFetch, name) {
+		p.fail("Unknown FETCH item")
+		return
+	}
 	if old, found := fetchRFC822[name]; found {
 		old.kind = fetchSection
 		f.add(old)
@@ -113,7 +117,7 @@ func (f *fetching) item(p *parser) {
 		f.add(p.section(name == "BODY.PEEK"))
 		return
 	}
-	if _, found := binaryItems[name]; found && p.peek() == '[' && p.may("BINARY") {
+	if _, found := binaryItems[name]; found && p.peek() == '[' {
 		f.add(p.binary(name))
 		return
 	}

@@ -25,7 +25,7 @@ type listing struct {
 func (c *conn) list(p *parser) (reply, error) {
 	l := listing{response: "LIST"}
 	p.sp()
-	if p.peek() == '(' {
+	if p.peek() == '(' && p.knows(inList, "(") {
 		l.extended = true
 		p.list(func() { l.selection(p) })
 		if l.SelectRecursiveMatch && !l.SelectSubscribed {
@@ -36,7 +36,7 @@ func (c *conn) list(p *parser) (reply, error) {
 	l.arguments(p)
 	if p.accept(' ') {
 		l.extended = true
-		if p.word() != "RETURN" {
+		if p.word() != "RETURN" || !p.knows(inList, "RETURN") {
 			p.fail("Expected RETURN")
 		}
 		p.sp()
@@ -71,7 +71,7 @@ func (c *conn) plainList(p *parser, l *listing) (reply, error) {
 func (l *listing) arguments(p *parser) {
 	l.ref = p.mailbox()
 	p.sp()
-	if p.peek() == '(' && l.response == "LIST" {
+	if p.peek() == '(' && l.response == "LIST" && p.knows(inList, "(") {
 		l.extended = true
 		p.list(func() { l.patterns = append(l.patterns, p.pattern()) })
 		return
@@ -83,7 +83,7 @@ func (l *listing) arguments(p *parser) {
 }
 
 func (l *listing) selection(p *parser) {
-	switch p.word() {
+	switch p.listOption() {
 	case "SUBSCRIBED":
 		l.SelectSubscribed, l.ReturnSubscribed = true, true
 	case "REMOTE": // we have none
@@ -97,8 +97,17 @@ func (l *listing) selection(p *parser) {
 	}
 }
 
+// listOption reads the name of an option.
+func (p *parser) listOption() string {
+	name := p.word()
+	if !p.knows(inList, name) {
+		p.fail("Unknown LIST option")
+	}
+	return name
+}
+
 func (l *listing) returning(p *parser) {
-	switch p.word() {
+	switch p.listOption() {
 	case "SUBSCRIBED":
 		l.ReturnSubscribed = true
 	case "CHILDREN":
@@ -219,8 +228,8 @@ func (l *listing) attributes(n *node) (attrs []string, show bool) {
 		return []string{`\Noselect`}, true
 	case l.response == "LSUB" && n.box == nil && !n.children:
 		return nil, true
-	case n.box == nil && (l.extended || l.rev2):
-		attrs = append(attrs, `\NonExistent`)
+	case n.box == nil && (n.subscribed || below) && (l.extended || l.rev2):
+		attrs = append(attrs, `\NonExistent`) // a mere level has not that (RFC 9051 section 7.3.1)
 	case n.box == nil:
 		attrs = append(attrs, `\Noselect`)
 	}

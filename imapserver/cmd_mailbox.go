@@ -74,7 +74,7 @@ func (p *parser) createOptions() (uses []string) {
 		return nil
 	}
 	p.list(func() {
-		if p.word() != "USE" || !p.may("CREATE-SPECIAL-USE") {
+		if p.word() != "USE" || !p.knows(inCreate, "USE") {
 			p.fail("Unknown CREATE option")
 		}
 		p.sp()
@@ -96,18 +96,22 @@ func normal(name string) string {
 // without messages while there are any (RFC 9051 section 6.3.5). Its subscription stays
 // (RFC 3501 section 6.3.6).
 func (c *conn) delete(p *parser) (reply, error) {
-	m, err := c.named(p)
+	m, asked, err := c.named(p)
 	if isKind(err, mailbox.NotFound) && m.Name != "" && c.isLevel(m.Name) {
 		return reply{no, "HASCHILDREN", "That is only a level above other mailboxes: delete them"}, nil
 	}
 	if err != nil {
 		return reply{}, err
 	}
-	if !m.Subscribed {
+	if m.Subscribed {
+		err = c.changeAbsent(m.Name, true, mailbox.DeleteMailbox{Mailbox: m.ID})
+	} else {
 		_, err = c.commit(mailbox.DeleteMailbox{Mailbox: m.ID})
-		return done("DELETE"), err
 	}
-	return done("DELETE"), c.changeAbsent(m.Name, true, mailbox.DeleteMailbox{Mailbox: m.ID})
+	if err == nil && c.rev2 && m.Name != asked { // RFC 9051 section 6.3.5
+		c.writeOldName(m.Name, asked, []string{`\NonExistent`})
+	}
+	return done("DELETE"), err
 }
 
 // isLevel reports whether there are mailboxes below a name.
@@ -132,7 +136,7 @@ func (c *conn) rename(p *parser) (reply, error) {
 		return reply{}, err
 	}
 	if c.rev2 && m.ID != mailbox.Inbox {
-		err = c.writeRenamed(to, m.Name)
+		err = c.writeRenamed(to, from)
 	}
 	return done("RENAME"), err
 }
@@ -162,7 +166,7 @@ func (c *conn) writeRenamed(to, from string) error {
 
 // subscribe takes any name, also one that no mailbox has (RFC 3501 section 6.3.6).
 func (c *conn) subscribe(p *parser) (reply, error) {
-	m, err := c.named(p)
+	m, _, err := c.named(p)
 	switch {
 	case isKind(err, mailbox.NotFound) && m.Name != "":
 		return done("SUBSCRIBE"), c.changeAbsent(m.Name, true)
@@ -174,7 +178,7 @@ func (c *conn) subscribe(p *parser) (reply, error) {
 }
 
 func (c *conn) unsubscribe(p *parser) (reply, error) {
-	m, err := c.named(p)
+	m, _, err := c.named(p)
 	switch {
 	case isKind(err, mailbox.NotFound) && m.Name != "":
 		return done("UNSUBSCRIBE"), c.changeAbsent(m.Name, false)
@@ -184,19 +188,20 @@ func (c *conn) unsubscribe(p *parser) (reply, error) {
 	return done("UNSUBSCRIBE"), c.changeAbsent(m.Name, false, mailbox.Subscribe{Mailbox: m.ID})
 }
 
-// named reads the only argument, the name of a mailbox. Of one that is not there the
-// result is *mailbox.Error NotFound beside a Mailbox with nothing but the name.
-func (c *conn) named(p *parser) (mailbox.Mailbox, error) {
+// named reads the only argument, the name of a mailbox, and returns it as it was asked
+// for, too. Of one that is not there the result is *mailbox.Error NotFound beside a
+// Mailbox with nothing but the name.
+func (c *conn) named(p *parser) (m mailbox.Mailbox, asked string, err error) {
 	p.sp()
-	name := p.mailbox()
+	asked = p.mailbox()
 	if err := p.end(); err != nil {
-		return mailbox.Mailbox{}, err
+		return mailbox.Mailbox{}, asked, err
 	}
-	m, err := c.lookup(name)
+	m, err = c.lookup(asked)
 	if isKind(err, mailbox.NotFound) {
-		m.Name = normal(name)
+		m.Name = normal(asked)
 	}
-	return m, err
+	return m, asked, err
 }
 
 // writeName writes a mailbox name.

@@ -23,7 +23,7 @@ func (c *conn) getQuota(p *parser) (reply, error) {
 }
 
 func (c *conn) getQuotaRoot(p *parser) (reply, error) {
-	m, err := c.named(p)
+	m, _, err := c.named(p)
 	if err != nil {
 		return reply{}, err
 	}

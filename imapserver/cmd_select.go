@@ -107,8 +107,12 @@ func (c *conn) writeSelect() {
 	}
 	c.out.str("* OK [UIDVALIDITY ").num(uint64(s.snap.Mailbox.UIDValidity)).str("] UIDs valid").crlf()
 	c.out.str("* OK [UIDNEXT ").num(uint64(s.snap.UIDNext())).str("] Next UID").crlf()
-	c.out.str("* OK [HIGHESTMODSEQ ").num(uint64(s.settled)).str("] Highest").crlf()
-	c.out.str("* OK [MAILBOXID (").str(mailboxID(s.snap.Mailbox)).str(")] Ok").crlf()
+	if c.knows(inCode, "HIGHESTMODSEQ") {
+		c.out.str("* OK [HIGHESTMODSEQ ").num(uint64(s.settled)).str("] Highest").crlf()
+	}
+	if c.knows(inCode, "MAILBOXID") {
+		c.out.str("* OK [MAILBOXID (").str(mailboxID(s.snap.Mailbox)).str(")] Ok").crlf()
+	}
 }
 
 // survey learns the keywords in use and returns the number of the first message

@@ -44,7 +44,7 @@ type sorting struct {
 func (p *parser) sorting() *sorting {
 	s := &sorting{}
 	p.sp()
-	if p.keyword("RETURN") { // RFC 5267 section 3.1
+	if p.knows(inSortReturn, "RETURN") && p.keyword("RETURN") { // RFC 5267 section 3.1
 		p.returning(&s.searching)
 	}
 	p.list(func() { s.criteria = append(s.criteria, p.criterion()) })
@@ -62,7 +62,7 @@ func (p *parser) criterion() (c criterion) {
 		name = p.word()
 	}
 	by, known := sortNames[name]
-	if c.by = by; !known {
+	if c.by = by; !known || !p.knows(inSort, name) {
 		p.fail("Unknown sort criterion")
 	}
 	return c

@@ -40,7 +40,7 @@ func (p *parser) statusItems() []string {
 	var items []string
 	p.list(func() {
 		item := p.word()
-		if p.err == nil && (statusItems[item] == nil || p.rev2 && item == "RECENT") {
+		if p.err == nil && (statusItems[item] == nil || !p.knows(inStatus, item) || p.rev2 && item == "RECENT") {
 			p.fail("Unknown STATUS item")
 		}
 		items = append(items, item)

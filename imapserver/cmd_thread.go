@@ -18,7 +18,7 @@ func (c *conn) thread(p *parser, num numbering) (reply, error) {
 	p.sp()
 	algorithm := p.word()
 	build, known := threadAlgorithms[algorithm]
-	if !known || !c.offers("THREAD="+algorithm) {
+	if !known || !p.knows(inThread, algorithm) {
 		p.fail("Unknown threading algorithm")
 	}
 	p.charsetAndKeys(&s)

@@ -80,7 +80,7 @@ func (p *parser) unchangedSince() (since *mailbox.ModSeq) {
 		return nil
 	}
 	p.list(func() {
-		if p.word() != "UNCHANGEDSINCE" || since != nil || !p.may("CONDSTORE") {
+		if p.word() != "UNCHANGEDSINCE" || since != nil || !p.knows(inStoreModifier, "UNCHANGEDSINCE") {
 			p.fail("Unknown STORE modifier")
 		}
 		p.sp()
@@ -121,13 +121,15 @@ func (p *parser) fetchModifiers(f *fetching, num numbering) {
 	}
 	p.list(func() {
 		switch name := p.word(); {
-		case name == "CHANGEDSINCE" && p.may("CONDSTORE"):
+		case !p.knows(inFetchModifier, name):
+			p.fail("Unknown FETCH modifier")
+		case name == "CHANGEDSINCE":
 			p.sp()
 			f.changed, f.since = true, p.modSeq()
 			f.add(fetchItem{kind: fetchModSeq, label: "MODSEQ"})
 		case name == "VANISHED":
 			f.vanished = true
-		case name == "PARTIAL" && p.may("PARTIAL") && f.partial == nil && num == uidNumbers:
+		case name == "PARTIAL" && f.partial == nil && num == uidNumbers:
 			f.partial = p.partial()
 		default:
 			p.fail("Unknown FETCH modifier")

@@ -234,7 +234,7 @@ func (c *conn) command() error {
 
 // parser reads text as this connection takes it.
 func (c *conn) parser(text []byte) *parser {
-	return &parser{b: text, utf8: c.utf8 || c.rev2, rev2: c.rev2, offers: c.offers}
+	return &parser{b: text, utf8: c.utf8 || c.rev2, rev2: c.rev2, known: c.knows}
 }
 
 // patience sets how long to wait for the next command.
@@ -278,7 +278,7 @@ func (c *conn) run(l *line, p *parser, name string) reply {
 		name = "UID " + p.word()
 		cmd, known = commands[name]
 	}
-	if cap, bound := needs[name]; bound && !c.offers(cap) {
+	if !c.knows(inCommand, name) {
 		known = false
 	}
 	if refused := c.refusal(l, p, cmd, known); refused != nil {

@@ -14,20 +14,16 @@ import (
 // parser reads the tokens of one command (RFC 3501 section 9). Its first error
 // stays, and every method returns the zero value after it.
 type parser struct {
-	b    []byte
-	i    int
-	utf8 bool // ENABLE UTF8=ACCEPT or IMAP4rev2: names are UTF-8
-	rev2 bool // ENABLE IMAP4rev2: there is no \Recent
-	err  error
-	// offers reports whether a capability is known to the account; nil: all are.
-	offers func(capability string) bool
+	b     []byte
+	i     int
+	utf8  bool // ENABLE UTF8=ACCEPT or IMAP4rev2: names are UTF-8
+	rev2  bool // ENABLE IMAP4rev2: there is no \Recent
+	err   error
+	known func(at place, word string) bool // to the account; nil: everything is
 
 	byNumber bool // a search key named message numbers
 	modSeqs  bool // a search key named mod-sequences
 }
-
-// may reports whether what belongs to a capability is known.
-func (p *parser) may(capability string) bool { return p.offers == nil || p.offers(capability) }
 
 // syntaxError is what a client did wrong, for a BAD.
 type syntaxError string
@@ -259,7 +255,7 @@ type numSet struct {
 }
 
 func (p *parser) numSet() numSet {
-	if p.accept('$') {
+	if p.knows(inSet, "$") && p.accept('$') {
 		return numSet{saved: true}
 	}
 	var s numSet

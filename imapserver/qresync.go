@@ -32,7 +32,9 @@ func (p *parser) selectOptions() (opt selectOptions) {
 	}
 	p.list(func() {
 		switch name := p.word(); {
-		case name == "CONDSTORE" && p.may("CONDSTORE"):
+		case !p.knows(inSelect, name):
+			p.fail("Unknown SELECT parameter")
+		case name == "CONDSTORE":
 			opt.condstore = true
 		case name == "QRESYNC":
 			p.sp()

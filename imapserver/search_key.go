@@ -77,7 +77,7 @@ const maxNesting = 100
 func (p *parser) searching() *searching {
 	s := &searching{}
 	p.sp()
-	if p.keyword("RETURN") {
+	if p.knows(inReturn, "RETURN") && p.keyword("RETURN") {
 		p.returning(s)
 	}
 	if p.keyword("CHARSET") {
@@ -132,7 +132,11 @@ func (p *parser) keyword(word string) bool {
 }
 
 func (s *searching) option(p *parser) {
-	switch p.word() {
+	name := p.word()
+	if !p.knows(inReturn, name) {
+		p.fail("Unknown SEARCH option")
+	}
+	switch name {
 	case "MIN":
 		s.ReturnMin = true
 	case "MAX":
@@ -144,7 +148,7 @@ func (s *searching) option(p *parser) {
 	case "SAVE":
 		s.ReturnSave = true
 	case "PARTIAL":
-		if s.partial != nil || !p.may("PARTIAL") {
+		if s.partial != nil {
 			p.fail("Unknown SEARCH option")
 		}
 		s.partial = p.partial()
@@ -179,6 +183,9 @@ func (p *parser) searchKey(depth int) searchKey {
 		return searchKey{op: opSeq, set: p.numSet()}
 	}
 	name := p.word()
+	if !p.knows(inSearch, name) {
+		p.fail("Unknown search key")
+	}
 	if plain, found := searchPlain[name]; found && !(p.rev2 && aboutRecent[name]) {
 		return plain
 	}
