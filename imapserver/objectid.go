@@ -14,7 +14,9 @@ import (
 //
 //   - MAILBOXID of the mailbox's number and its UIDVALIDITY: both survive a rename, and
 //     neither is used twice. A restored mailbox has a new UIDVALIDITY, so it is another.
-//   - EMAILID of the number of the message's octets, which copies and moves keep.
+//   - EMAILID of the number of the message's octets and its INTERNALDATE, which copies and
+//     moves keep: what never changes of a message must be the same where its EMAILID is
+//     (section 5.1), and the date belongs to that.
 //   - THREADID of the Message-ID at the root of the message's references, so it never
 //     changes and does not depend on what else is in the mailbox or on the order in which
 //     mail came. The price: a reply that names only its parent, in In-Reply-To, and whose
@@ -27,7 +29,7 @@ func mailboxID(m mailbox.Mailbox) string {
 // mailboxIDCode is the response code of CREATE; none when the mailbox went meanwhile.
 func (c *conn) mailboxIDCode(id mailbox.MailboxID) string {
 	all, err := c.mailboxes()
-	if err != nil {
+	if err != nil || !c.knows(inCode, "MAILBOXID") {
 		return ""
 	}
 	for _, m := range all {
@@ -38,7 +40,9 @@ func (c *conn) mailboxIDCode(id mailbox.MailboxID) string {
 	return ""
 }
 
-func emailID(e mailbox.Entry) string { return "M" + strconv.FormatUint(e.Content, 10) }
+func emailID(e mailbox.Entry) string {
+	return "M" + strconv.FormatUint(e.Content, 10) + "-" + strconv.FormatInt(e.Date, 36) + "-" + strconv.FormatInt(int64(e.Zone), 36)
+}
 
 // threadID reads header fields only. A message that neither refers to another nor can be
 // referred to is a thread by itself.

@@ -7,7 +7,7 @@ import (
 )
 
 // writeSelected writes the LIST response that SELECT has in IMAP4rev2 (RFC 9051 section
-// 6.3.2), with the name that was asked for when it is another spelling.
+// 6.3.2), with the name that was asked for when it is another spelling (section 6.3.9.7).
 func (c *conn) writeSelected(m mailbox.Mailbox, asked string) error {
 	boxes, err := c.mailboxes()
 	if err != nil {

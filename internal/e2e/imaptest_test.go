@@ -140,6 +140,7 @@ func TestImaptestStress(t *testing.T) {
 		{"search", "SORT", "search=50 sort=50 thread=50"},
 		{"own", "", "own_msgs own_flags copybox=Archive"},
 		{"qresync", "QRESYNC", "qresync"},
+		{"imap4rev2", "IMAP4rev2", "imap4rev2"},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			i, s := startImaptest(t)
@@ -152,7 +153,11 @@ func TestImaptestStress(t *testing.T) {
 				t.Fatal(err)
 			}
 			args := append(strings.Fields(m.args), "mbox="+mbox, "clients=8", "msgs=50", fmt.Sprintf("secs=%d", int(length.Seconds())))
-			i.stress(t, i.run(length+time.Minute, args...))
+			out := i.run(length+time.Minute, args...)
+			if strings.Contains(out, "Unknown arg: "+m.name) {
+				t.Skip("this imaptest is too old for it")
+			}
+			i.stress(t, out)
 		})
 	}
 }
