@@ -156,7 +156,7 @@ func (w *world) copyOrMove(s *tab) {
 		verb = "MOVE"
 	}
 	if s.readOnly && verb == "MOVE" {
-		want = "NO [READ-ONLY]"
+		want = "NO" // [READ-ONLY], or first [EXPUNGEISSUED]
 	}
 	got := w.do(s, want, "%s%s %s %s", c.prefix(), verb, c.set, to.name)
 	if want != "OK" {
