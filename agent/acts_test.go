@@ -23,8 +23,8 @@ import (
 // server over a store with the agent as its guard.
 
 // act is one row. It is about one message, the subject, which lies in the mailbox that is
-// selected. In what is said, $U is its UID there, $N the number of octets of a message
-// that follows.
+// selected. In what is said, $U is its UID there, $A that in Action, $I in INBOX and $V in
+// Unread; "2: " before a command has another session say it.
 type act struct {
 	name    string
 	subject string   // approval, unknown, status, plain, note, schedule, ours, drop
@@ -38,6 +38,7 @@ type act struct {
 // scene is a desk that is spoken to over IMAP.
 type scene struct {
 	*desk
+	addr    string
 	conn    net.Conn
 	in      *bufio.Reader
 	dec     Decision
@@ -68,20 +69,35 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	go srv.Serve(l)
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		conn.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		srv.Shutdown(ctx)
 	})
-	s := &scene{desk: d, conn: conn, in: bufio.NewReader(conn)}
+	s := &scene{desk: d, addr: l.Addr().String()}
+	s.login()
+	return s
+}
+
+// login begins a session of its own.
+func (s *scene) login() {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	s.conn, s.in = conn, bufio.NewReader(conn)
 	s.line()
 	s.ok("LOGIN me secret")
-	return s
+}
+
+// another is a further session with the same server.
+func (s *scene) another() *scene {
+	s.t.Helper()
+	o := &scene{desk: s.desk, addr: s.addr}
+	o.login()
+	return o
 }
 
 func (s *scene) line() string {
@@ -221,20 +237,12 @@ func (s *scene) facts() string {
 func (s *scene) play(a act) {
 	s.t.Helper()
 	s.ok("CREATE Own")
+	if strings.Contains(a.in+strings.Join(a.say, " "), "Unread") {
+		s.unread()
+	}
 	s.prepare(a)
 	s.ok("SELECT %s", a.in)
-	uid := ""
-	for _, e := range s.list(s.me.Account, s.box(a.in)) {
-		if e.id == s.msg {
-			uid = fmt.Sprint(e.uid)
-		}
-	}
-	reply := ""
-	for i, cmd := range a.say {
-		if reply = s.say("%s", strings.ReplaceAll(cmd, "$U", uid)); i < len(a.say)-1 && !strings.HasPrefix(reply, "OK") {
-			s.t.Fatalf("%s: %s", cmd, reply)
-		}
-	}
+	reply := s.sayAll(a)
 	if !strings.HasPrefix(reply, a.want) || a.want == "OK" && strings.HasPrefix(reply, "OK [ALERT") {
 		s.t.Errorf("%v\n got %s\nwant %s", a.say, reply, a.want)
 	}
@@ -254,8 +262,45 @@ func (s *scene) play(a act) {
 	}
 }
 
+// sayAll says what a row says, all but the last with success, and returns the last reply.
+func (s *scene) sayAll(a act) (reply string) {
+	s.t.Helper()
+	uids := strings.NewReplacer("$U", s.uidIn(s.box(a.in)), "$A", s.uidIn(Action), "$I", s.uidIn(mailbox.Inbox), "$V", s.uidIn(Unread))
+	var second *scene
+	for i, cmd := range a.say {
+		who := s
+		text, isSecond := strings.CutPrefix(cmd, "2: ")
+		if isSecond && second == nil {
+			second = s.another()
+		}
+		if isSecond {
+			who = second
+		}
+		if reply = who.say("%s", uids.Replace(text)); i < len(a.say)-1 && !strings.HasPrefix(reply, "OK") {
+			s.t.Fatalf("%s: %s", cmd, reply)
+		}
+	}
+	return reply
+}
+
+// uidIn is the subject's UID in a mailbox, "" when it is not there.
+func (s *scene) uidIn(box mailbox.MailboxID) string {
+	s.t.Helper()
+	if _, shown := s.boxes()[box]; !shown {
+		return ""
+	}
+	for _, e := range s.list(s.me.Account, box) {
+		if e.id == s.msg {
+			return fmt.Sprint(e.uid)
+		}
+	}
+	return ""
+}
+
 const (
 	noWaits  = "NO [CANNOT] this waits for your decision: answer it, or move it to Action/Approve or Action/Reject"
+	noFile   = "NO [CANNOT] this waits for your decision: answer it, or move it to Action/Approve or Action/Reject. It can be filed from INBOX"
+	noAgain  = "NO [CANNOT] this is about to be decided already"
 	noReply  = "NO [CANNOT] this asks what came of a call: answer it by reply with happened, repeat or stop"
 	noFiling = "NO [CANNOT] Running shows the live tasks; a status can be deleted, which cancels its task, but not filed"
 	noAction = "NO [CANNOT] Action holds what waits for your decision and nothing else"
@@ -305,6 +350,61 @@ var actsOnApproval = []act{
 	{"unknown outcome: copied", "unknown", "Action", []string{"UID COPY $U Action/Approve"}, noReply, "open; Action INBOX", ""},
 	{"unknown outcome: deleted", "unknown", "Action", []string{"UID MOVE $U Trash"}, noReply, "open; Action INBOX", ""},
 	{"unknown outcome: marked", "unknown", "Action", []string{`UID STORE $U +FLAGS (\Deleted)`}, noReply, "open; Action INBOX", ""},
+}
+
+// acts on an open approval by COPY: it has an entry in Action and one in INBOX, and only the
+// deletion of the one that was copied decides. Deleting the other one is what it always is.
+var actsByCopy = []act{
+	// Copied in Action.
+	{"INBOX's entry filed", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT INBOX", `UID STORE $I +FLAGS (\Deleted)`, "UID EXPUNGE $I"}, "OK", "open; Action Action/Approve", "open; Action"},
+	{"INBOX's entry filed by EXPUNGE", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT INBOX", `UID STORE $I +FLAGS.SILENT (\Deleted)`, "EXPUNGE"}, "OK", "open; Action Action/Approve", "open; Action"},
+	{"INBOX's entry filed by CLOSE", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT INBOX", `UID STORE $I FLAGS (\Deleted)`, "CLOSE"}, "OK", "open; Action Action/Approve", "open; Action"},
+	{"INBOX's entry marked", "approval", "Action", []string{"UID COPY $A Action/Reject", "SELECT INBOX", `UID STORE $I +FLAGS (\Deleted)`}, "OK", "open; Action Action/Reject INBOX", "open; Action INBOX"},
+	{"INBOX's entry to Trash", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT INBOX", "UID MOVE $I Trash"}, "OK", "open; Action Action/Approve Trash", "open; Action Trash"},
+	{"INBOX's entry archived", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT INBOX", "UID MOVE $I Archive"}, "OK", "open; Action Action/Approve Archive", "open; Action Archive"},
+	{"INBOX renamed, and filed there", "approval", "Action", []string{"UID COPY $A Action/Approve", "RENAME INBOX Old", "SELECT Old", `UID STORE 1:* +FLAGS (\Deleted)`, "CLOSE"}, "OK", "open; Action Action/Approve", "open; Action"},
+	{"INBOX's entry filed, reject", "approval", "Action", []string{"UID COPY $A Action/Reject", "SELECT INBOX", `UID STORE $I +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "open; Action Action/Reject", "open; Action"},
+	{"INBOX's entry filed by another session", "approval", "Action", []string{"UID COPY $A Action/Approve", "2: SELECT INBOX", `2: UID STORE $I +FLAGS (\Deleted)`, "2: UID EXPUNGE $I"}, "OK", "open; Action Action/Approve", "open; Action"},
+	{"INBOX's entry filed, then its own deleted", "approval", "Action", []string{"UID COPY $A Action/Approve", "2: SELECT INBOX", `2: UID STORE $I +FLAGS (\Deleted)`, "2: EXPUNGE", `UID STORE $A +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "deciding; Action/Approve", "approved; Archive"},
+	{"its own deleted, then INBOX's filed and taken back", "approval", "Action", []string{"UID COPY $A Action/Approve", `UID STORE $A +FLAGS (\Deleted)`, "2: SELECT INBOX", `2: UID STORE $I +FLAGS (\Deleted)`, `2: UID STORE $I -FLAGS (\Deleted)`}, "OK", "deciding; Action Action/Approve INBOX", "approved; INBOX"},
+	{"its own deleted by another session", "approval", "Action", []string{"UID COPY $A Action/Approve", "2: SELECT Action", `2: UID STORE $A +FLAGS (\Deleted)`, "2: CLOSE"}, "OK", "deciding; Action/Approve INBOX", "approved; INBOX"},
+	{"its own deleted by UID EXPUNGE", "approval", "Action", []string{"UID COPY $A Action/Reject", `UID STORE $A FLAGS (\Deleted)`, "UID EXPUNGE $A"}, "OK", "deciding; Action/Reject INBOX", "rejected; INBOX"},
+	{"its own deleted and taken back", "approval", "Action", []string{"UID COPY $A Action/Approve", `UID STORE $A +FLAGS (\Deleted)`, `2: SELECT Action`, `2: UID STORE $A -FLAGS (\Deleted)`}, "OK", "open; Action INBOX", ""},
+	{"taken back, then marked again", "approval", "Action", []string{"UID COPY $A Action/Approve", `UID STORE $A +FLAGS (\Deleted)`, `UID STORE $A FLAGS ()`, `UID STORE $A +FLAGS (\Deleted)`}, "OK", "open; Action INBOX", ""},
+	{"marked before it was copied", "approval", "Action", []string{`UID STORE $A +FLAGS (\Deleted)`, "UID COPY $A Action/Approve", "EXPUNGE"}, "OK", "deciding; INBOX", "rejected; INBOX"},
+	{"its own to Trash", "approval", "Action", []string{"UID COPY $A Action/Approve", "UID MOVE $A Trash"}, "OK", "deciding; INBOX Trash", "rejected; INBOX Trash"},
+	{"its own moved", "approval", "Action", []string{"UID COPY $A Action/Reject", "UID MOVE $A Action/Approve"}, "OK", "deciding; Action/Approve INBOX", "approved; INBOX"},
+	{"the other one moved", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT INBOX", "UID MOVE $I Action/Reject"}, "OK", "deciding; Action/Reject", "rejected; Archive"},
+	{"both copied", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT INBOX", "UID COPY $I Action/Approve"}, noAgain, "open; Action Action/Approve INBOX", "open; Action INBOX"},
+
+	// Copied in INBOX.
+	{"Action's entry deleted", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "SELECT Action", `UID STORE $A +FLAGS (\Deleted)`, "UID EXPUNGE $A"}, "OK", "deciding; INBOX", "rejected; INBOX"},
+	{"Action's entry deleted by EXPUNGE", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "SELECT Action", `UID STORE $A +FLAGS.SILENT (\Deleted)`, "EXPUNGE"}, "OK", "deciding; INBOX", "rejected; INBOX"},
+	{"Action's entry deleted by CLOSE", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "SELECT Action", `UID STORE $A FLAGS (\Deleted)`, "CLOSE"}, "OK", "deciding; INBOX", "rejected; INBOX"},
+	{"Action's entry deleted by another session", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "2: SELECT Action", `2: UID STORE $A +FLAGS (\Deleted)`, "2: EXPUNGE"}, "OK", "deciding; INBOX", "rejected; INBOX"},
+	{"Action's entry to Trash", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "2: SELECT Action", "2: UID MOVE $A Trash"}, "OK", "deciding; INBOX Trash", "rejected; INBOX Trash"},
+	{"Action's entry to Trash and back", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "SELECT Action", "UID MOVE $A Trash", "SELECT Trash", "UID MOVE 1 Action"}, "OK", "open; Action INBOX", ""},
+	{"Action's entry marked", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "SELECT Action", `UID STORE $A +FLAGS (\Deleted)`}, "OK", "open; Action Action/Approve INBOX", "open; Action INBOX"},
+	{"Action's entry marked and not", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "SELECT Action", `UID STORE $A +FLAGS (\Deleted)`, `UID STORE $A -FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "open; Action Action/Approve INBOX", "open; Action INBOX"},
+	{"Action's entry deleted, then its own", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "2: SELECT Action", `2: UID STORE $A +FLAGS (\Deleted)`, "2: EXPUNGE", `UID STORE $I +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "deciding", "rejected; Archive"},
+	{"its own deleted, then Action's", "approval", "INBOX", []string{"UID COPY $I Action/Approve", `UID STORE $I +FLAGS (\Deleted)`, "EXPUNGE", "2: SELECT Action", `2: UID STORE $A +FLAGS (\Deleted)`, "2: EXPUNGE"}, "OK", "deciding", "rejected; Archive"},
+	{"its own deleted, then Action's to Trash", "approval", "INBOX", []string{"UID COPY $I Action/Approve", `UID STORE $I +FLAGS (\Deleted)`, "2: SELECT Action", "2: UID MOVE $A Trash"}, "OK", "deciding; INBOX Trash", "rejected; INBOX Trash"},
+	{"reject, Action's entry marked", "approval", "INBOX", []string{"UID COPY $I Action/Reject", "SELECT Action", `UID STORE $A +FLAGS (\Deleted)`}, "OK", "open; Action Action/Reject INBOX", "open; Action INBOX"},
+	{"reject, Action's entry deleted", "approval", "INBOX", []string{"UID COPY $I Action/Reject", "SELECT Action", `UID STORE $A +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "deciding; INBOX", "rejected; INBOX"},
+	{"reject, its own deleted", "approval", "INBOX", []string{"UID COPY $I Action/Reject", `UID STORE $I +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "deciding; Action Action/Reject", "rejected; Archive"},
+	{"INBOX: deleted and taken back", "approval", "INBOX", []string{"UID COPY $I Action/Approve", `UID STORE $I +FLAGS (\Deleted)`, `UID STORE $I -FLAGS (\Deleted)`}, "OK", "open; Action INBOX", ""},
+	{"INBOX: filed, back and deleted: another entry", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "UID MOVE $I Own", "SELECT Own", "UID MOVE 1 INBOX", "SELECT INBOX", `UID STORE 1:* +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "open; Action Action/Approve", "open; Action"},
+	{"INBOX: filed and deleted there", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "UID MOVE $I Own", "SELECT Own", `UID STORE 1 +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "open; Action Action/Approve", "open; Action"},
+	{"INBOX: to Trash", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "UID MOVE $I Trash"}, "OK", "open; Action Action/Approve Trash", "open; Action Trash"},
+
+	// In Unread, which shows INBOX's entry while there is one.
+	{"Unread: its own deleted", "approval", "Unread", []string{"UID COPY $V Action/Approve", `UID STORE $V +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "deciding; Action Action/Approve", "approved; Archive"},
+	{"Unread: its own deleted and taken back", "approval", "Unread", []string{"UID COPY $V Action/Approve", `UID STORE $V +FLAGS (\Deleted)`, `UID STORE $V -FLAGS (\Deleted)`}, "OK", "open; Action INBOX", ""},
+	{"Unread: deleted in INBOX", "approval", "Unread", []string{"UID COPY $V Action/Reject", "2: SELECT INBOX", `2: UID STORE $I +FLAGS (\Deleted)`, "2: EXPUNGE"}, "OK", "deciding; Action Action/Reject", "rejected; Archive"},
+	{"Unread: Action's entry deleted", "approval", "Unread", []string{"UID COPY $V Action/Approve", "2: SELECT Action", `2: UID STORE $A +FLAGS (\Deleted)`, "2: EXPUNGE"}, "OK", "deciding; INBOX", "rejected; INBOX"},
+	{"copied in Action, deleted in Unread", "approval", "Action", []string{"UID COPY $A Action/Approve", "SELECT Unread", `UID STORE $V +FLAGS (\Deleted)`}, noFile, "open; Action Action/Approve INBOX", "open; Action INBOX"},
+	{"copied in INBOX, deleted in Unread", "approval", "INBOX", []string{"UID COPY $I Action/Approve", "SELECT Unread", `UID STORE $V +FLAGS (\Deleted)`, "EXPUNGE"}, "OK", "deciding; Action Action/Approve", "approved; Archive"},
+	{"copied in Unread, shown from Action, deleted", "approval", "Unread", []string{"UID COPY $V Action/Approve", "2: SELECT INBOX", "2: UID MOVE $I Own", `UID STORE $V +FLAGS (\Deleted)`}, noFile, "open; Action Action/Approve Own", "open; Action Own"},
 }
 
 // acts on what shows a live task.
@@ -358,7 +458,7 @@ func TestActs(t *testing.T) {
 	for _, table := range []struct {
 		name string
 		acts []act
-	}{{"approval", actsOnApproval}, {"status", actsOnStatus}, {"letter", actsOnLetter}} {
+	}{{"approval", actsOnApproval}, {"copy", actsByCopy}, {"status", actsOnStatus}, {"letter", actsOnLetter}} {
 		for _, a := range table.acts {
 			t.Run(table.name+"/"+a.name, func(t *testing.T) {
 				t.Parallel()

@@ -202,7 +202,8 @@ func closeOps(d Decision, version uint64, to DecisionState) []mailbox.Op {
 	if to == Dropped {
 		d.Verb = ""
 	}
-	d.State, d.Until, d.Copied, d.Crowd = to, time.Time{}, false, false
+	d.State, d.Until, d.Crowd = to, time.Time{}, false
+	d.forgetCopy()
 	return append(ops, decisionPut(d, version),
 		mailbox.DeleteDue{Kind: DueExpire, Key: d.ID},
 		mailbox.DeleteDue{Kind: DueWindow, Key: d.ID})

@@ -84,8 +84,15 @@ func (g *lateGuard) Review(v mailbox.View, id mailbox.AccountID, who mailbox.Act
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	guard := &lateGuard{}
-	store := openTestStore(t, guard)
+	d, _ := newDeskIn(t)
+	return d
+}
+
+// newDeskIn also says where the store is.
+func newDeskIn(t *testing.T) (*desk, string) {
+	t.Helper()
+	guard, dir := &lateGuard{}, t.TempDir()
+	store := openTestStore(t, guard, dir)
 	accounts := people{{ID: "a1", Login: "me"}, {ID: "b2", Login: "bob"}}
 	clock := &handClock{now: time.Date(2026, 12, 1, 12, 0, 0, 0, time.UTC)}
 	a, err := New(Options{
@@ -99,7 +106,7 @@ func newDesk(t *testing.T) *desk {
 	if err := store.CreateAccount(t.Context(), accounts[0].ID, SystemMailboxes()); err != nil {
 		t.Fatal(err)
 	}
-	return &desk{t: t, a: a, store: store, clock: clock, me: identity("a1", "me"), bob: identity("b2", "bob")}
+	return &desk{t: t, a: a, store: store, clock: clock, me: identity("a1", "me"), bob: identity("b2", "bob")}, dir
 }
 
 // withBob gives bob his mailboxes. Most desks do without: an account is a file to sync.
@@ -110,9 +117,9 @@ func (d *desk) withBob() {
 	}
 }
 
-func openTestStore(t *testing.T, guard mailbox.Guard) mailbox.Store {
+func openTestStore(t *testing.T, guard mailbox.Guard, dir string) mailbox.Store {
 	t.Helper()
-	store, err := boltstore.Open(t.TempDir(), boltstore.Options{Guard: guard})
+	store, err := boltstore.Open(dir, boltstore.Options{Guard: guard})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -238,7 +238,8 @@ func (r *review) reopen(h *held) {
 
 func (d *Decision) reopen() {
 	d.State, d.Verb, d.Until, d.By = Open, "", time.Time{}, nil
-	d.Source, d.Copied, d.Crowd = 0, false, false
+	d.Source, d.Crowd = 0, false
+	d.forgetCopy()
 }
 
 // crowd marks all decisions in this login's windows when they are too many: they
@@ -361,7 +362,7 @@ func (r *review) flag(it mailbox.ActItem, deletes, undeletes bool) error {
 		return err
 	}
 	switch {
-	case deletes && r.act.Through != nil && !h.Copied:
+	case deletes && r.act.Through != nil && !r.isSource(h, it):
 		return cannot(decidedNotFiled)
 	case deletes && boxVerb(box) != "" && h.State == Open && h.Copied: // nothing was decided by it yet
 		r.after = append(r.after, mailbox.RemoveEntry{Message: it.Message, Mailbox: box, IfPresent: true})
@@ -371,9 +372,9 @@ func (r *review) flag(it mailbox.ActItem, deletes, undeletes bool) error {
 		return cannot("this is about to be decided; move it back to Action to take it back")
 	case deletes && box == Action && h.Kind != decisionApproval:
 		return byReply(h.Decision)
-	case deletes && h.State == Open && h.Copied && (box == Action || box == mailbox.Inbox):
+	case deletes && h.State == Open && r.isSource(h, it) && !r.now.After(h.Until):
 		return r.begin(h, h.Verb, viaMove, box)
-	case undeletes && h.State == Deciding && h.Copied && box == h.Source:
+	case undeletes && h.State == Deciding && r.isSource(h, it):
 		r.after = append(r.after, mailbox.RemoveEntry{Message: it.Message, Mailbox: verbBox(h.Verb), IfPresent: true})
 		r.reopen(h)
 	}

@@ -26,10 +26,19 @@ func (r *review) copy() error {
 			return cannot("this is about to be decided already; move it back to Action to take that back")
 		}
 		h.Verb, h.Copied, h.Until = verb, true, r.now.Add(r.a.opt.Window)
+		h.Source, h.SourceUID = r.act.From.ID, it.UID
 		r.keep(h)
 	}
 	return nil
 }
+
+// isSource reports whether an entry is the one that was copied to decide h. The other
+// entry's deletion means what it always does: in INBOX filing, in Action a rejection.
+func (r *review) isSource(h *held, it mailbox.ActItem) bool {
+	return h.Copied && h.SourceUID != 0 && h.Source == r.box() && h.SourceUID == it.UID
+}
+
+func (d *Decision) forgetCopy() { d.Copied, d.SourceUID = false, 0 }
 
 // plainCopy makes messages of their own. A program without MOVE copies, and deletes when
 // that went well: where a move is refused, the copy is.
@@ -153,8 +162,8 @@ func (r *review) moveDecision(h *held, msg mailbox.MessageID, from, to mailbox.M
 		return r.moveBack(h, msg, to)
 	case boxVerb(from) != "":
 		return cannot("this is about to be decided; move it back to Action to take it back")
-	case from == Action && to == Trash && h.State == Open:
-		return r.begin(h, "reject", viaDelete, Action)
+	case from == Action && to == Trash && unanswered(h):
+		return r.deleteUnanswered(h, msg)
 	case from == Action:
 		return cannot("this waits for your decision: answer it, or move it to Action/Approve or Action/Reject")
 	case byDelete && (to == Action || to == mailbox.Inbox):
@@ -173,7 +182,7 @@ func (r *review) moveDecides(h *held, msg mailbox.MessageID, from, to mailbox.Ma
 	if err := r.begin(h, boxVerb(to), viaMove, from); err != nil {
 		return err
 	}
-	h.Copied = false
+	h.forgetCopy()
 	for _, box := range []mailbox.MailboxID{Action, Approve, Reject} {
 		if box != from && box != to {
 			r.after = append(r.after, mailbox.RemoveEntry{Message: msg, Mailbox: box, IfPresent: true})
@@ -251,8 +260,8 @@ func (r *review) expungeDecision(h *held, msg mailbox.MessageID, box mailbox.Mai
 	switch {
 	case boxVerb(box) != "":
 		return cannot("this is about to be decided; move it back to Action to take it back")
-	case box == Action && h.State == Open:
-		if err := r.begin(h, "reject", viaDelete, Action); err != nil {
+	case box == Action && unanswered(h):
+		if err := r.deleteUnanswered(h, msg); err != nil {
 			return err
 		}
 	}
@@ -260,6 +269,23 @@ func (r *review) expungeDecision(h *held, msg mailbox.MessageID, box mailbox.Mai
 	h.Alone = aloneAfter(r.view.Places(msg), box, 0)
 	r.keep(h)
 	return nil
+}
+
+// unanswered reports whether taking h's entry out of Action refuses: it is open, or about to
+// be decided by a copy of its entry in INBOX. Otherwise that entry is the one that was
+// copied, and goes because it was.
+func unanswered(h *held) bool {
+	return h.State == Open || h.State == Deciding && h.Copied && h.Source != Action
+}
+
+// deleteUnanswered starts the window of a rejection. A copy that was about to decide, or
+// waited to, goes: nothing is approved by a deletion.
+func (r *review) deleteUnanswered(h *held, msg mailbox.MessageID) error {
+	if h.Copied {
+		r.after = append(r.after, mailbox.RemoveEntry{Message: msg, Mailbox: verbBox(h.Verb), IfPresent: true})
+		h.forgetCopy()
+	}
+	return r.begin(h, "reject", viaDelete, Action)
 }
 
 // aloneAfter reports whether a message lies nowhere but in Action and the two

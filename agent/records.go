@@ -183,8 +183,12 @@ type Decision struct {
 	// Source is where the entry came from that was moved or deleted.
 	Source mailbox.MailboxID `json:"source,omitempty"`
 	// Copied: still open, but a program without MOVE made a further entry in the
-	// mailbox of Verb; \Deleted on the source starts the window.
+	// mailbox of Verb; \Deleted on the entry that was copied, SourceUID of Source,
+	// starts the window.
 	Copied bool `json:"copied,omitempty"`
+	// SourceUID is 0 unless Copied, and in records of before it was kept: those
+	// decide nothing.
+	SourceUID imap.UID `json:"source_uid,omitempty"`
 	// Crowd: more than three were moved in one window; all go back undecided.
 	Crowd bool `json:"crowd,omitempty"`
 	// Alone: the message has no entry outside Action and the two below it, so that

@@ -223,6 +223,12 @@ func (a *Agent) endWindow(ctx context.Context, account mailbox.AccountID, due ma
 		return a.commit(ctx, account, append(ops, decisionPut(d, version), mailbox.DeleteDue{Kind: DueWindow, Key: d.ID})...)
 	case d.Crowd:
 		return a.giveBack(ctx, account, d.By.Login)
+	case d.Copied && d.SourceUID == 0: // of before it was kept: whatever was deleted then may have begun this
+		places, err := a.store.Places(ctx, account, d.Mail)
+		if err != nil {
+			return err
+		}
+		return a.commit(ctx, account, backOps(d, version, places)...)
 	}
 	v := verdict{verb: d.Verb, by: *d.By}
 	if d.By.Via == viaDelete {
