@@ -15,7 +15,7 @@ RACE :=
 endif
 
 export SHARED := $(abspath $(SHARED))
-.PHONY: help setup build demo test race fuzz sessions lint e2e e2e-imaptest bench bench-imap check soak
+.PHONY: help setup build demo test race fuzz sessions lint e2e e2e-imaptest imaptest-program bench bench-imap check soak
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -49,20 +49,26 @@ lint: ## gofmt, vet, staticcheck, and a build for every system
 e2e: build ## real mail programs and real kill -9 against ./pizza
 	go test -tags e2e -count=1 -timeout 12m -v ./internal/e2e/...
 
-# The scripts lie beside the program where it was built. STRESS is how long each mode runs.
-TESTS  ?= $(dir $(IMAPTEST))tests
+# IMAPTEST is a path, or a name to look for on PATH. The scripts lie beside the program
+# where it was built. STRESS is how long each mode runs.
+IMAPTEST_PATH := $(if $(IMAPTEST),$(abspath $(shell command -v '$(IMAPTEST)')))
+TESTS  ?= $(dir $(IMAPTEST_PATH))tests
 STRESS ?= 1m
-e2e-imaptest: build ## the public suite imaptest: IMAPTEST=<its program> TESTS=<its scripts>
+e2e-imaptest: $(if $(IMAPTEST),imaptest-program build) ## the public suite imaptest: IMAPTEST=<its program> TESTS=<its scripts> STRESS=1m
 ifeq ($(IMAPTEST),)
 	@echo 'imaptest is skipped: give IMAPTEST=<its program>, and TESTS=<its scripts> if they do not lie beside it'
 else
-	IMAPTEST='$(abspath $(IMAPTEST))' TESTS='$(abspath $(TESTS))' STRESS=$(STRESS) go test -tags e2e -count=1 -timeout 60m -run '^TestImaptest' -v ./internal/e2e/
+	IMAPTEST='$(IMAPTEST_PATH)' TESTS='$(abspath $(TESTS))' STRESS=$(STRESS) go test -tags e2e -count=1 -timeout 60m -run '^TestImaptest' -v ./internal/e2e/
 endif
+
+imaptest-program:
+	@test -f '$(IMAPTEST_PATH)' || { echo 'IMAPTEST=$(IMAPTEST): there is no such program that can be run, as a path or on PATH'; exit 1; }
+	@test -d '$(TESTS)' || { echo 'TESTS=$(TESTS): there is no such folder; name the one with the scripts of imaptest'; exit 1; }
 
 bench: build ## print figures: start, latency, submissions, steps, waiting tasks, memory
 	go test -tags bench -count=1 -timeout 20m -v -run '^TestBench' ./internal/e2e/...
 
-bench-imap: build ## compare with Dovecot, by turns: BENCH_N=10000 messages; and with the floor of the disk
+bench-imap: build ## compare with Dovecot, by turns (as root): BENCH_N=10000 messages, BENCH_ROUNDS=3; and with the floor of the disk
 	go test -run '^$$' -bench '^BenchmarkAppend' -benchtime 500x ./imapserver
 	go test -tags bench -count=1 -timeout 60m -v -run '^TestIMAPBench$$' ./internal/e2e/
 

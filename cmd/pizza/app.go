@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"pizza/agent"
+	"pizza/internal/config"
 	"pizza/internal/localca"
 	"pizza/internal/tools"
 	"pizza/mailbox"
@@ -47,6 +48,7 @@ func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (
 	set.watcher.OnError(func(err error) {
 		log.Error("settings.json is wrong: the last good settings hold until it is corrected", "err", err)
 	})
+	set.watcher.OnRead(func(old, now *config.Resolved) { set.logRead(log, old, now) })
 	a := &app{root: root, settings: set, log: log, store: store, accounts: store.AccountDB()}
 	if err := a.build(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())

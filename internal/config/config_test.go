@@ -382,6 +382,8 @@ func TestWatch(t *testing.T) {
 	}
 	var told []error
 	w.OnError(func(err error) { told = append(told, err) })
+	var reads []string
+	w.OnRead(func(old, now *Resolved) { reads = append(reads, old.Model+" "+now.Model) })
 	model := func() string { return w.Current().Model }
 	write(t, dir, `{"model": "a:b"}`)
 	if got := model(); got != "runbook:mail" {
@@ -417,6 +419,9 @@ func TestWatch(t *testing.T) {
 	}
 	if first := w.Current(); first != w.Current() {
 		t.Error("read again without a change")
+	}
+	if want := []string{"runbook:mail a:b", "a:b corrected:b", "corrected:b runbook:mail"}; !slices.Equal(reads, want) {
+		t.Errorf("told of reading %q, want %q", reads, want)
 	}
 }
 

@@ -24,6 +24,7 @@ type Watcher struct {
 	current *Resolved
 	err     error
 	onError func(error)
+	onRead  func(old, now *Resolved)
 	seen    stamp
 	checked time.Time
 }
@@ -75,7 +76,11 @@ func (w *Watcher) Current() *Resolved {
 	next, err := Resolve(w.src)
 	w.note(err)
 	if err == nil {
+		old := w.current
 		w.current = next
+		if w.onRead != nil {
+			w.onRead(old, next)
+		}
 	}
 	return w.current
 }
@@ -94,6 +99,14 @@ func (w *Watcher) OnError(f func(error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.onError = f
+}
+
+// OnRead has f called when the file was read anew and its settings hold, with those that
+// held before; they may be equal. f is called within Current and must not call w.
+func (w *Watcher) OnRead(f func(old, now *Resolved)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onRead = f
 }
 
 // Err is what is wrong with the file as it is now, if the settings that hold are older.

@@ -31,6 +31,9 @@ func startImaptest(tb testing.TB) (*imaptest, *server) {
 	if program == "" {
 		tb.Skip("IMAPTEST is not set: make e2e-imaptest IMAPTEST=<the program> TESTS=<its scripts>")
 	}
+	if _, err := exec.LookPath(program); err != nil {
+		tb.Fatalf("IMAPTEST is no program that can be run: %v", err)
+	}
 	s := startServer(tb)
 	login := []string{"host=127.0.0.1", "port=" + s.port(s.endpoints.IMAP), "user=me", "pass=" + s.password()}
 	return &imaptest{tb: tb, program: program, dir: tb.TempDir(), login: login}, s
@@ -43,6 +46,7 @@ func (i *imaptest) run(limit time.Duration, args ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, i.program, append(slices.Clone(i.login), args...)...)
 	cmd.Dir = i.dir
+	dieWithParent(cmd)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil || cmd.ProcessState == nil {
 		i.tb.Fatalf("imaptest %v: %v\n%s", args, err, tail(string(out)))

@@ -137,6 +137,7 @@ func (s *server) start() time.Duration {
 	s.process = exec.Command(binary(s.tb), s.args...)
 	s.process.Env = append(os.Environ(), s.env...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
+	dieWithParent(s.process)
 	began := time.Now()
 	if err := s.process.Start(); err != nil {
 		s.tb.Fatal(err)
