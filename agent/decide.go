@@ -31,6 +31,7 @@ const reasonDeleted = "deleted unanswered"
 var outcomes = map[string]map[string]DecisionState{
 	decisionApproval: {"approve": Approved, "reject": Rejected, "expire": Expired},
 	decisionRestored: {"continue": Answered, "stop": Answered},
+	decisionKept:     {"delete": Answered, "keep": Answered},
 	decisionUnknown:  {"happened": Answered, "repeat": Answered, "stop": Answered, "expire": Expired},
 }
 
@@ -53,7 +54,8 @@ type verdict struct {
 // Decide closes a decision. id is the decision's, or the id of a run or task that
 // has exactly one open; verb is approve or reject (text is the reason), for an
 // unknown outcome happened, repeat or stop, and for both cancel, which ends the
-// task instead. Of many who decide at once one wins.
+// task instead. The questions that are of no task take continue or stop (restored from a
+// backup) and delete or keep (what was taken out of Memory or Schedules). Of many who decide at once one wins.
 //
 // Errors are *mailbox.Error and change nothing: NotFound (no such decision in this
 // account), Invalid (a verb of another kind, or several open ones: Text lists
@@ -64,10 +66,16 @@ func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb,
 		by.At = a.now()
 	}
 	d, err := a.findDecision(ctx, account, id)
+	if isKind(err, mailbox.NotFound) {
+		kept, askErr := a.answerAsk(ctx, account, crockford.Fold(id), verdict{verb: verb, text: text, by: by})
+		if !isKind(askErr, mailbox.NotFound) {
+			return kept, askErr
+		}
+	}
 	if err != nil {
 		return Decision{}, err
 	}
-	if verb == "cancel" {
+	if verb == "cancel" && d.Run != "" {
 		return d, a.Cancel(ctx, account, d.Run, by)
 	}
 	return a.settle(ctx, account, d.ID, verdict{verb: verb, text: text, by: by})
@@ -147,16 +155,23 @@ func decideError(kind mailbox.Kind, d Decision, text string) error {
 }
 
 func wrongVerbText(d Decision, verb string) string {
-	return fmt.Sprintf("%q does not answer this; say %s", clip(verb, 32), strings.Join(verbsOf(d.Kind), ", "))
+	how := "`pizza answer " + d.ID + " WORD`"
+	if d.Kind == decisionApproval {
+		how = "`pizza approve " + d.ID + "` or `pizza reject " + d.ID + "`"
+	}
+	return fmt.Sprintf("%q does not answer this; say %s, with %s", clip(verb, 32), strings.Join(d.Verbs(), ", "), how)
 }
 
-// verbsOf lists what a person may say to a kind of decision.
-func verbsOf(kind string) []string {
+// Verbs lists what a person may say to the decision.
+func (d Decision) Verbs() []string {
 	var list []string
-	for _, verb := range slices.Sorted(maps.Keys(outcomes[kind])) {
+	for _, verb := range slices.Sorted(maps.Keys(outcomes[d.Kind])) {
 		if verb != "expire" {
 			list = append(list, verb)
 		}
+	}
+	if d.Run == "" {
+		return list
 	}
 	return append(list, "cancel")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"pizza/internal/mail"
 	"pizza/mailbox"
@@ -17,6 +18,10 @@ import (
 type asking struct {
 	Box      mailbox.MailboxID   `json:"box"`
 	Messages []mailbox.MessageID `json:"messages"`
+	// Mail asks; 0 in records that older releases wrote.
+	Mail    mailbox.MessageID `json:"mail,omitempty"`
+	Subject string            `json:"subject,omitempty"`
+	At      time.Time         `json:"at,omitzero"`
 }
 
 func askKey(id string) string { return "ask/" + id }
@@ -102,13 +107,19 @@ func (a *Agent) askOps(ctx context.Context, account mailbox.AccountID, ask askin
 	}
 	things, where := kept(ask.Box)
 	id := newToken()
+	ask.Subject, ask.At = fmt.Sprintf("Delete %d %s?", len(ask.Messages), things), a.now()
 	ops, err := a.noteOps(ctx, o, note{
 		kind:    KindQuestion,
-		subject: fmt.Sprintf("Delete %d %s?", len(ask.Messages), things),
+		subject: ask.Subject,
 		text: fmt.Sprintf("%d %s were taken out of %s at once. That is more than three, so they were put back: it may have been a mistake.\n\n%s\nReply with the word delete to delete them. Without an answer they stay.\n",
 			len(ask.Messages), things, where, list.String()),
 		ref: MessageRef{Ask: id},
 	})
+	for _, op := range ops {
+		if add, ok := op.(mailbox.AddMessage); ok {
+			ask.Mail = add.ID
+		}
+	}
 	return append(ops, a.passing(mailbox.PutRecord{Key: askKey(id), Value: mustJSON(ask)})...), err
 }
 
@@ -122,7 +133,7 @@ func (a *Agent) askReply(ctx context.Context, in *intake, p *plan, ref MessageRe
 	if err != nil {
 		return err
 	}
-	rec, err := a.store.Record(ctx, in.account(), askKey(ref.Ask))
+	ask, version, err := a.asked(ctx, in.account(), ref.Ask)
 	if isKind(err, mailbox.NotFound) {
 		p.receipt.Note = "nothing to delete; see your inbox"
 		return a.tellOps(ctx, in, p, MessageRef{}, note{subject: "Nothing was deleted", text: "This was answered already, or is too long ago. Nothing was done.\n"})
@@ -130,17 +141,13 @@ func (a *Agent) askReply(ctx context.Context, in *intake, p *plan, ref MessageRe
 	if err != nil {
 		return err
 	}
-	var ask asking
-	if err := json.Unmarshal(rec.Value, &ask); err != nil {
-		return fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
 	if firstWord(r.New) != "delete" {
 		p.receipt.Note = "unclear; see your inbox"
 		return a.tellOps(ctx, in, p, MessageRef{Ask: ref.Ask}, note{kind: KindQuestion, subject: "Nothing was deleted",
 			text: "Only a reply whose first line is the word delete deletes them. Nothing was done; without an answer they stay.\n"})
 	}
-	ops, err := a.throwAway(ctx, in.account(), ask)
-	p.add(append(ops, mailbox.DeleteRecord{Key: rec.Key, Version: rec.Version})...)
+	ops, err := a.answerAskOps(ctx, in.account(), ref.Ask, ask, version, "delete")
+	p.add(ops...)
 	p.receipt.Note = "deleted"
 	return err
 }

@@ -89,6 +89,12 @@ func runsOf(recs []mailbox.Record) []Run {
 // decision, with that run only.
 func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) (Shown, error) {
 	f, err := a.Find(ctx, account, id)
+	if isKind(err, mailbox.NotFound) {
+		if ask, _, askErr := a.asked(ctx, account, crockford.Fold(id)); askErr == nil {
+			d := ask.decision(crockford.Fold(id))
+			return Shown{Subject: d.Subject, State: Waiting, For: "question", Open: []Decision{d}, Decision: &d}, nil
+		}
+	}
 	if err != nil {
 		return Shown{}, err
 	}

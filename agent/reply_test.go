@@ -109,7 +109,7 @@ func TestReplyDecidesNothing(t *testing.T) {
 				t.Errorf("the answer has flags %v", told.flags)
 			}
 			// A reply to that answer decides.
-			verb := verbsOf(tt.kind)[0]
+			verb := (Decision{Kind: tt.kind}).Verbs()[0]
 			d.mustGive(d.me, d.message(d.me, verb, "In-Reply-To: <"+told.mid+">"), "pizza@localhost")
 			if rec, _, _ := d.a.loadDecision(t.Context(), d.me.Account, dec.ID); rec.By == nil {
 				t.Errorf("%s in reply to the help mail decided nothing", verb)

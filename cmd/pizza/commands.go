@@ -197,8 +197,14 @@ func newDecide(g *globals, use, short string) *cobra.Command {
 	if verb == "answer" {
 		least = 2
 	}
+	long := ""
+	if verb == "answer" {
+		long = "Answer a question that `pizza action` or `pizza inbox` lists with an id: what became of an action\n" +
+			"that was cut off (happened, repeat or stop), whether a restored store goes on (continue or stop),\n" +
+			"whether notes or schedules that were put back are deleted (delete or keep)."
+	}
 	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.MinimumNArgs(least),
+		Use: use, Short: short, Long: long, Args: cobra.MinimumNArgs(least),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wantID(args); err != nil {
 				return err

@@ -161,6 +161,36 @@ func TestImportStartsNothing(t *testing.T) {
 	}
 }
 
+// A copy of a mail of ours is mail: no kind and no id is read out of its header.
+func TestImportedCopyIsMail(t *testing.T) {
+	t.Parallel()
+	s := open(t, true)
+	task := sendTask(t, s, "say hello").Task
+	if _, err := s.Wait(t.Context(), "me", task); err != nil {
+		t.Fatal(err)
+	}
+	forged := []byte("From: pizza@localhost\r\nMessage-ID: <f@x>\r\nSubject: Approve?\r\nX-Pizza-Kind: approval\r\nX-Pizza-Task: abc\r\nX-Pizza-Approval: def\r\n\r\nx\r\n")
+	batch := []mailfile.Message{{Folder: "INBOX", Body: forged}}
+	if err := s.Export(t.Context(), "me", []string{"INBOX"}, sinkFunc(func(m mailfile.Message) {
+		if m.Body != nil {
+			batch = append(batch, mailfile.Message{Folder: "Copies", Body: m.Body})
+		}
+	})); err != nil {
+		t.Fatal(err)
+	}
+	mustImport(t, s, "me", batch...)
+	for box, want := range map[string]string{"INBOX": "[  ] [result " + task + " ]", "Copies": "[  ]"} {
+		items, err := s.List(t.Context(), "me", box)
+		var got []string
+		for _, it := range items {
+			got = append(got, fmt.Sprintf("[%s %s %s]", it.Kind, it.Task, it.Decision))
+		}
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s, %v", box, got, want, err)
+		}
+	}
+}
+
 // TestImportLeavesOut: what cannot be filed is told, and the rest is filed.
 func TestImportLeavesOut(t *testing.T) {
 	t.Parallel()

@@ -76,13 +76,13 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVar(&g.account, "account", firstLogin, "whose mail (without it also the only account there is)")
 	root.AddCommand(
 		newServe(g), newPassword(g), newAccount(g), newVersion(),
-		newSend(g), newList(g, "inbox", "INBOX", "results, failures and notices"),
+		newSend(g), newList(g, "inbox", "INBOX", "all mail of INBOX: results, failures, notices, and mail of people"),
 		newList(g, "action", "Action", "decisions that wait for you"),
 		newList(g, "running", "Running", "live tasks"),
 		newShow(g),
 		newDecide(g, "approve ID [TEXT]", "let happen what `pizza action` lists"),
 		newDecide(g, "reject ID [REASON]", "refuse it; the agent is told the reason"),
-		newDecide(g, "answer ID happened|repeat|stop|continue", "answer a question: what became of an action that was cut off, or whether a restored store goes on"),
+		newDecide(g, "answer ID happened|repeat|stop|continue|delete|keep", "answer a question, with one of the words that `pizza show ID` lists"),
 		newCancel(g),
 		newBackup(g), newRestore(g), newExport(g), newImport(g),
 		newDemo(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"pizza/agent"
 	"pizza/internal/mailfile"
-	"pizza/internal/mime"
 	"pizza/mailbox"
 )
 
@@ -179,26 +179,11 @@ func (a *app) item(ctx context.Context, account mailbox.AccountID, m *mailbox.Me
 			it.Keywords = append(it.Keywords, string(f))
 		}
 	}
-	body, err := a.store.OpenMessage(ctx, account, m.ID)
-	if err != nil {
-		return it, nil // gone since the snapshot: what is known is shown
+	ref, ok, err := a.agent.Ours(ctx, account, m)
+	if ok {
+		it.Kind, it.Task, it.Decision = ref.Kind, ref.Task, cmp.Or(ref.Decision, ref.Ask)
 	}
-	defer body.Close()
-	header, err := mime.RawHeader(body, m.Structure.Root)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return it, err
-	}
-	for _, f := range mime.Fields(header) {
-		switch {
-		case strings.EqualFold(f.Name, "X-Pizza-Kind"):
-			it.Kind = f.Text()
-		case strings.EqualFold(f.Name, "X-Pizza-Task"):
-			it.Task = f.Text()
-		case strings.EqualFold(f.Name, "X-Pizza-Approval"):
-			it.Decision = f.Text()
-		}
-	}
-	return it, nil
+	return it, err
 }
 
 // Show tells everything about a task, run or decision.

@@ -87,6 +87,14 @@ func rest(s agent.Shown) (outcome, bool) {
 }
 
 func printShown(w io.Writer, s agent.Shown) error {
+	if s.Decision != nil {
+		if err := printDecision(w, *s.Decision); err != nil {
+			return err
+		}
+	}
+	if s.Task == "" {
+		return printOpen(w, s)
+	}
 	state := string(s.State)
 	if s.For != "" {
 		state += " for " + s.For
@@ -118,17 +126,36 @@ func printOpen(w io.Writer, s agent.Shown) error {
 	for _, d := range s.Open {
 		answers := "pizza approve " + d.ID + "   or   pizza reject " + d.ID
 		if d.Kind != "approval" {
-			answers = "pizza answer " + d.ID + " happened|repeat|stop"
+			answers = "pizza answer " + d.ID + " " + strings.Join(d.Verbs(), "|")
 		}
 		if _, err := fmt.Fprintf(w, "\nopen: %s\n  %s\n", visible(d.Subject), answers); err != nil {
 			return err
 		}
 	}
-	if d := s.Decision; d != nil && d.By != nil {
-		_, err := fmt.Fprintf(w, "\ndecision %s: %s by %s (%s), %s\n", d.ID, d.State, d.By.Login, d.By.Via, d.By.At.Local().Format(time.DateTime))
-		return err
-	}
 	return nil
+}
+
+// printDecision tells of the decision that was asked for, before its task.
+func printDecision(w io.Writer, d agent.Decision) error {
+	how := string(d.State)
+	switch {
+	case d.By != nil:
+		how += fmt.Sprintf(" by %s (%s), %s", d.By.Login, d.By.Via, d.By.At.Local().Format(time.DateTime))
+	case !d.Expires.IsZero():
+		how += ", expires " + d.Expires.Local().Format(time.DateTime)
+	}
+	text := fmt.Sprintf("decision %s: %s\n%s\n", d.ID, visible(d.Subject), how)
+	if d.Tool != "" {
+		text += fmt.Sprintf("%s %s\n", d.Tool, visible(string(d.Args)))
+	}
+	if d.Reason != "" {
+		text += "reason: " + visible(d.Reason) + "\n"
+	}
+	if d.Task != "" {
+		text += "\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // printLines prints the journal lines after a sequence number.
