@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 
+	"pizza/agent"
 	"pizza/internal/mailfile"
 	"pizza/internal/mime"
 	"pizza/mailbox"
@@ -26,11 +28,12 @@ const beside = "Imported"
 type imported struct {
 	Folder string `json:"folder"`         // where it lies
 	There  bool   `json:"there"`          // the same bytes lay there already: nothing was added
+	View   bool   `json:"view,omitempty"` // the folder shows mail of others: nothing was added
 	Text   string `json:"text,omitempty"` // why it was left out
 }
 
 // Export hands all mail of an account to sink, folder by folder; only those named, or
-// all but the views. What is deleted meanwhile is left out.
+// all but the views and what is live (Running, Action). What is deleted meanwhile is left out.
 func (a *app) Export(ctx context.Context, account string, folders []string, sink exportSink) error {
 	id, err := a.identity(ctx, account)
 	if err != nil {
@@ -46,7 +49,7 @@ func (a *app) Export(ctx context.Context, account string, folders []string, sink
 		}
 	}
 	for _, box := range boxes {
-		if box.View || box.Hidden || len(folders) > 0 && !slices.Contains(folders, box.Name) {
+		if box.View || box.Hidden || len(folders) == 0 && live(box) || len(folders) > 0 && !slices.Contains(folders, box.Name) {
 			continue
 		}
 		if err := a.exportBox(ctx, id.Account, box, sink); err != nil {
@@ -54,6 +57,11 @@ func (a *app) Export(ctx context.Context, account string, folders []string, sink
 		}
 	}
 	return nil
+}
+
+// live reports whether a mailbox shows how tasks stand now, which is no mail to keep.
+func live(box mailbox.Mailbox) bool {
+	return slices.Contains([]mailbox.MailboxID{agent.Running, agent.Action, agent.Approve, agent.Reject}, box.ID)
 }
 
 // exportSink is what an export needs of a mailfile.Sink.
@@ -109,7 +117,8 @@ func (a *app) exportOne(ctx context.Context, account mailbox.AccountID, folder s
 // makes, with their flags and dates, in their order, and none twice in a folder. A folder
 // in which a message means something (Action, Tasks and the like) is one beside it. It
 // commits once for all that it can file, and says of each message what became of it; an
-// error means that nothing was filed.
+// error means that nothing was filed. What lies in the folder that means something
+// already is not filed beside it, and nothing of a view is.
 func (a *app) Import(ctx context.Context, account string, batch []mailfile.Message) ([]imported, error) {
 	id, err := a.identity(ctx, account)
 	if err != nil {
@@ -170,6 +179,9 @@ func (im *importing) actor() *mailbox.Actor {
 
 // message judges one message and adds what files it.
 func (im *importing) message(ctx context.Context, i int, m mailfile.Message) error {
+	if done, err := im.system(ctx, i, m); done || err != nil {
+		return err
+	}
 	box, err := im.folder(ctx, m.Folder)
 	if text := refusal(err); text != "" {
 		im.out[i].Text = text
@@ -190,6 +202,36 @@ func (im *importing) message(ctx context.Context, i int, m mailfile.Message) err
 		return nil
 	}
 	return im.add(ctx, i, box, m)
+}
+
+// system judges what comes out of a folder in which a message means something here. It
+// reports whether there is nothing to file: the message lies there already, the folder is
+// empty, or it is a view.
+func (im *importing) system(ctx context.Context, i int, m mailfile.Message) (done bool, err error) {
+	name, err := mailbox.CleanName(m.Folder)
+	if err != nil {
+		return false, nil // told when the folder is looked for
+	}
+	all, err := im.app.store.Mailboxes(ctx, im.who.Account)
+	if err != nil || !meaningful(all, name) {
+		return false, err
+	}
+	at := slices.IndexFunc(all, func(b mailbox.Mailbox) bool { return b.Name == name })
+	out := &im.out[i]
+	switch {
+	case at >= 0 && all[at].View:
+		out.Folder, out.View = name, true
+		return true, nil
+	case len(m.Body) == 0:
+		return m.Body == nil, nil
+	case at < 0:
+		return false, nil
+	}
+	out.There, err = im.lies(ctx, all[at], mailbox.Blob{ID: fmt.Sprintf("%x", sha256.Sum256(m.Body))})
+	if out.There {
+		out.Folder = name
+	}
+	return out.There, err
 }
 
 func (im *importing) add(ctx context.Context, i int, box mailbox.Mailbox, m mailfile.Message) error {

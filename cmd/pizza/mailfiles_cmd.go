@@ -54,8 +54,11 @@ func exportTo(cmd *cobra.Command, s service, account string, folders []string, d
 	if err != nil {
 		return fmt.Errorf("not all is exported: %w", err)
 	}
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "exported %d messages of %d folders to %s\n", c.messages, c.folders, dir); err != nil {
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "exported %s of %s to %s\n", count(c.messages, "message"), count(c.folders, "folder"), dir); err != nil {
 		return err
+	}
+	if len(folders) == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "not exported: Action and Running, which show how tasks stand now (--folder NAME exports one), and the view Unread")
 	}
 	return c.leftOut(cmd.ErrOrStderr())
 }
@@ -90,7 +93,7 @@ func (c *counted) leftOut(w io.Writer) error {
 		fmt.Fprintln(w, f)
 	}
 	if len(c.faults) > 0 {
-		return exitError{code: 1, text: fmt.Sprintf("pizza: %d messages are exported without some keywords", len(c.faults))}
+		return exitError{code: 1, text: "pizza: not all keywords are exported of " + count(len(c.faults), "message")}
 	}
 	return nil
 }
@@ -230,9 +233,14 @@ func (im *importer) result(m mailfile.Message, r imported) {
 		}
 		im.leave(errors.New(where + ": " + r.Text))
 		return
-	case r.Folder != m.Folder && !im.moved[m.Folder]:
-		im.moved[m.Folder] = true
-		fmt.Fprintf(im.errw, "the mail of %s goes into %s: a message in %s would mean something\n", visible(m.Folder), visible(r.Folder), visible(m.Folder))
+	case r.View:
+		im.note(m.Folder, "the mail of %s is not imported: it shows what lies in other folders (--folder NAME files it below NAME)", visible(m.Folder))
+		return
+	case r.Folder == "": // an empty folder that is here already
+		return
+	case r.Folder != m.Folder:
+		im.note(m.Folder, "the mail of %s goes into %s: what lies in %s is what the server works with, and an import starts, decides and teaches nothing",
+			visible(m.Folder), visible(r.Folder), visible(m.Folder))
 	}
 	im.folders[r.Folder] = true
 	switch {
@@ -244,6 +252,14 @@ func (im *importer) result(m mailfile.Message, r imported) {
 	}
 }
 
+// note says once of a folder what becomes of its mail.
+func (im *importer) note(folder, format string, args ...any) {
+	if !im.moved[folder] {
+		im.moved[folder] = true
+		fmt.Fprintf(im.errw, format+"\n", args...)
+	}
+}
+
 func (im *importer) leave(why error) {
 	im.out++
 	im.progress.end()
@@ -251,7 +267,7 @@ func (im *importer) leave(why error) {
 }
 
 func (im *importer) tell(w io.Writer) error {
-	line := fmt.Sprintf("imported %d messages into %d folders", im.added, len(im.folders))
+	line := fmt.Sprintf("imported %s into %s", count(im.added, "message"), count(len(im.folders), "folder"))
 	if im.there > 0 {
 		line += fmt.Sprintf("; %d lay there already", im.there)
 	}

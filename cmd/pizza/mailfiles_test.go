@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"pizza/agent"
 	"pizza/internal/mailfile"
+	"pizza/internal/mime"
 	"pizza/mailbox"
 )
 
@@ -132,7 +134,7 @@ func TestImportStartsNothing(t *testing.T) {
 	a, s := household(t, true)
 	text := []byte("From: me@localhost\r\nTo: pizza@localhost\r\nMessage-ID: <x@y>\r\nSubject: do\r\n\r\nsay hello\r\n")
 	var batch []mailfile.Message
-	for _, f := range []string{"Action", "Action/Approve", "Action/Reject", "Running", "Tasks", "Memory", "Schedules", "Unread", "Tasks/below"} {
+	for _, f := range []string{"Action", "Action/Approve", "Action/Reject", "Running", "Tasks", "Memory", "Schedules", "Tasks/below"} {
 		batch = append(batch, mailfile.Message{Folder: f, Body: text})
 	}
 	for i, r := range mustImport(t, s, "me", batch...) {
@@ -142,6 +144,9 @@ func TestImportStartsNothing(t *testing.T) {
 	}
 	if out := mustImport(t, s, "me", mailfile.Message{Folder: "Tasks", Body: text})[0]; !out.There {
 		t.Errorf("again: %+v", out)
+	}
+	if out := mustImport(t, s, "me", mailfile.Message{Folder: "Unread"}, mailfile.Message{Folder: "Unread", Body: text}); !out[0].View || !out[1].View {
+		t.Errorf("a view: %+v", out)
 	}
 	id, err := a.identity(t.Context(), "me")
 	if err != nil {
@@ -158,6 +163,55 @@ func TestImportStartsNothing(t *testing.T) {
 		if strings.HasPrefix(b.Name, beside+"/T") && !b.Subscribed {
 			t.Errorf("%s is not subscribed", b.Name)
 		}
+	}
+}
+
+// What an account exports it has: an import into itself adds nothing, also of what lies in
+// folders that mean something, and makes no folder. What is live is not exported.
+func TestImportIntoItself(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"--maildir", "--mbox"} {
+		a, s := household(t, true)
+		mustImport(t, s, "me", oddMail...)
+		id, err := a.identity(t.Context(), "me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, box := range []mailbox.MailboxID{agent.Memory, agent.Running} {
+			fileIn(t, a, id.Account, box, fmt.Sprintf("Subject: live %d\r\n\r\nx\r\n", i))
+		}
+		dir := filepath.Join(t.TempDir(), "out")
+		command(t, a, 0, "exported 7 messages of ", "export", format, dir)
+		command(t, a, 0, "imported 0 messages into", "import", dir)
+		for _, l := range mailOf(t, s, "me") {
+			if strings.HasPrefix(l, beside) || strings.HasPrefix(l, "Running") || strings.HasPrefix(l, "Action") {
+				t.Errorf("%s: %s", format, l)
+			}
+		}
+		one := filepath.Join(t.TempDir(), "one")
+		command(t, a, 0, "exported 1 message of 1 folder", "export", format, one, "--folder", "Running")
+		command(t, a, 0, "imported 1 message into 1 folder", "import", "--account", "ann", one)
+		command(t, a, 0, "imported 0 messages into 1 folder; 1 lay there already", "import", "--account", "ann", one)
+	}
+}
+
+// fileIn files a message as the server does.
+func fileIn(t *testing.T, a *app, account mailbox.AccountID, box mailbox.MailboxID, text string) {
+	t.Helper()
+	blob, err := a.store.Stage(t.Context(), account, strings.NewReader(text), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	structure, err := mime.Parse(strings.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := mailbox.AddMessage{Blob: blob, Structure: structure, Date: time.Unix(1e9, 0), Places: []mailbox.MailboxID{box}}
+	if op.ID, err = a.store.NextMessageID(account); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.store.Commit(t.Context(), account, mailbox.Tx{Ops: []mailbox.Op{op}}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -222,11 +276,11 @@ func TestImportCommandTells(t *testing.T) {
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a.txt"), []byte("hello"), 0o600), os.WriteFile(filepath.Join(dir, "b.eml"), []byte("Subject: b\n\nx\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	command(t, a, 1, "imported 1 messages into 1 folders; 1 left out", "import", dir)
+	command(t, a, 1, "imported 1 message into 1 folder; 1 left out", "import", dir)
 	command(t, a, 1, "a.txt: neither an mbox file nor a message", "import", dir)
-	command(t, a, 0, "imported 1 messages into 1 folders", "import", "--folder", "Old/mail", filepath.Join(dir, "b.eml"))
+	command(t, a, 0, "imported 1 message into 1 folder", "import", "--folder", "Old/mail", filepath.Join(dir, "b.eml"))
 	command(t, a, 1, "no such file", "import", filepath.Join(dir, "none"))
 	command(t, a, 1, "say where to", "export")
 	command(t, a, 1, "no folder", "export", "--mbox", filepath.Join(t.TempDir(), "x"), "--folder", "none")
-	command(t, a, 0, "exported 1 messages of 1 folders", "export", "--mbox", filepath.Join(t.TempDir(), "x"), "--folder", "Old/mail")
+	command(t, a, 0, "exported 1 message of 1 folder", "export", "--mbox", filepath.Join(t.TempDir(), "x"), "--folder", "Old/mail")
 }

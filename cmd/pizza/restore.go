@@ -246,7 +246,7 @@ func moveAll(from, to string, names []string) error {
 func tellRestored(w io.Writer, root string, info backup.Info, parked map[string]agent.Parked, aside string) error {
 	fmt.Fprintf(w, "restored into %s: the state of %s\n", root, info.Created.Local().Format("2006-01-02 15:04"))
 	for login, p := range parked {
-		fmt.Fprintf(w, "%s: %d open tasks and %d open decisions wait; a mail in Action asks whether they go on\n", login, p.Tasks, p.Decisions)
+		fmt.Fprintf(w, "%s: %s and %s wait; a mail in Action asks whether they go on\n", login, count(p.Tasks, "open task"), count(p.Decisions, "open decision"))
 	}
 	if aside != "" {
 		fmt.Fprintf(w, "what was there before is in %s\n", aside)

@@ -100,7 +100,7 @@ func printShown(w io.Writer, s agent.Shown) error {
 		state += " for " + s.For
 	}
 	if s.Queue > 0 {
-		state += fmt.Sprintf(", %d more mails wait", s.Queue)
+		state += fmt.Sprintf(", %s more to come", count(s.Queue, "mail"))
 	}
 	if _, err := fmt.Fprintf(w, "task %s: %s\n%s\n", s.Task, visible(s.Subject), state); err != nil {
 		return err

@@ -253,7 +253,7 @@ func readMaildirFile(path string, keywords map[byte]string) (Message, error) {
 	if exact := size >= 0 && size == virtual && size == int64(len(body)); !exact {
 		body = toCRLF(body)
 	}
-	m.Body, m.Date = body, when
+	m.Body, m.Date = withoutTUID(body), when
 	return m, nil
 }
 
