@@ -174,7 +174,7 @@ func (s *maildirSink) letters(flags []string) (letters string, lost []string) {
 
 // isMaildir reports whether a folder is one.
 func isMaildir(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, "cur"))
+	info, err := os.Lstat(filepath.Join(dir, "cur"))
 	return err == nil && info.IsDir()
 }
 
@@ -186,13 +186,17 @@ func readMaildir(dir, folder string, fn func(Message, error) error) error {
 	}
 	keywords, err := readKeywords(filepath.Join(dir, keywordFile))
 	if err != nil {
-		return err
+		if err := fn(Message{}, err); err != nil {
+			return err
+		}
 	}
 	var files []string
 	for _, sub := range []string{"new", "cur"} {
-		entries, err := os.ReadDir(filepath.Join(dir, sub))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		entries, err := readSub(filepath.Join(dir, sub))
+		if err != nil {
+			if err := fn(Message{}, err); err != nil {
+				return err
+			}
 		}
 		for _, e := range entries {
 			if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
@@ -209,6 +213,24 @@ func readMaildir(dir, folder string, fn func(Message, error) error) error {
 		}
 	}
 	return nil
+}
+
+// readSub lists new or cur of a Maildir, if it is there.
+func readSub(dir string) ([]fs.DirEntry, error) {
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, unreadable(dir, err)
+	case !info.IsDir():
+		return nil, irregular(dir, info.Mode())
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, unreadable(dir, err)
+	}
+	return entries, nil
 }
 
 // compareMaildir orders by the numbers that names begin with: seconds, and what we and
@@ -239,7 +261,12 @@ func number(s string) (int64, string) {
 
 func readMaildirFile(path string, keywords map[byte]string) (Message, error) {
 	m := Message{Where: path}
-	body, when, err := readFile(path)
+	f, err := openFile(path, os.Lstat)
+	if err != nil {
+		return m, err
+	}
+	defer f.Close()
+	body, when, err := readFile(f, path)
 	if err != nil {
 		return m, err
 	}
@@ -278,35 +305,22 @@ func field(base, key string) int64 {
 	return -1
 }
 
-// readFile reads a message and its time of change.
-func readFile(path string) ([]byte, time.Time, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, time.Time{}, &Error{Where: path, Text: "it cannot be read", Err: errors.Unwrap(err)}
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, time.Time{}, &Error{Where: path, Text: "it cannot be read", Err: err}
-	}
-	if !info.Mode().IsRegular() {
-		return nil, time.Time{}, &Error{Where: path, Text: "it is no file"}
-	}
-	if info.Size() > MaxMessage {
-		return nil, time.Time{}, &Error{Where: path, Text: "larger than " + strconv.Itoa(MaxMessage>>20) + " MiB"}
-	}
-	body, err := io.ReadAll(io.LimitReader(f, MaxMessage))
-	if err != nil {
-		return nil, time.Time{}, &Error{Where: path, Text: "it cannot be read", Err: err}
-	}
-	return body, info.ModTime(), nil
-}
+// maxKeywordFile is how much of the keywords' file is read, in octets.
+const maxKeywordFile = 1 << 20
 
 // readKeywords reads which letter is which keyword.
 func readKeywords(path string) (map[byte]string, error) {
-	b, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	f, err := openFile(path, os.Lstat)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxKeywordFile))
+	if err != nil {
+		return nil, unreadable(path, err)
 	}
 	keywords := map[byte]string{}
 	for sc := bufio.NewScanner(bytes.NewReader(b)); sc.Scan(); {

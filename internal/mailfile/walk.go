@@ -15,7 +15,8 @@ import (
 // message (.eml), or a directory with such things in it, whose folders become folders. A
 // folder comes first as a Message without Body. What cannot be read is a call with an
 // *Error (and an empty Message); Walk goes on unless fn returns an error, which it then
-// returns.
+// returns. So are links in a directory, which could lead out of it (path itself may be
+// one), pipes, devices and sockets: none of them is opened.
 //
 // The folder of a Maildir is INBOX, and of those in it their names. That of an mbox file
 // is its name without .mbox; that of single messages is their directory's name below
@@ -28,7 +29,7 @@ func Walk(path, loose string, fn func(Message, error) error) error {
 	w := &walker{loose: loose, fn: fn}
 	switch {
 	case !info.IsDir():
-		return w.file(path, "")
+		return w.named(path)
 	case isMaildir(path):
 		return w.maildir(path, "INBOX", "")
 	}
@@ -48,11 +49,17 @@ func (w *walker) maildir(dir, folder, below string) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return w.fn(Message{}, unreadable(dir, err))
 	}
 	for _, e := range entries {
 		name, sub := e.Name(), filepath.Join(dir, e.Name())
-		if !e.IsDir() || name == "cur" || name == "new" || name == "tmp" {
+		if name == "cur" || name == "new" || name == "tmp" || name == keywordFile || e.Type().IsRegular() {
+			continue
+		}
+		if !e.IsDir() {
+			if err := w.fn(Message{}, irregular(sub, e.Type())); err != nil {
+				return err
+			}
 			continue
 		}
 		child := join(below, dirFolder(name))
@@ -85,7 +92,7 @@ func join(below, name string) string {
 func (w *walker) directory(dir, folder string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return w.fn(Message{}, unreadable(dir, err))
 	}
 	slices.SortFunc(entries, func(x, y fs.DirEntry) int { return strings.Compare(x.Name(), y.Name()) })
 	for _, e := range entries {
@@ -123,31 +130,43 @@ func inbox(name string) string {
 	return name
 }
 
-// file reads an mbox file or a message. What is neither is told of, but for the index
-// files of programs.
-func (w *walker) file(path, folder string) error {
-	name := filepath.Base(path)
-	f, err := os.Open(path)
+// named reads the file that Walk was called for, which a link may lead to.
+func (w *walker) named(path string) error {
+	f, err := openFile(path, os.Stat)
 	if err != nil {
-		return w.fn(Message{}, &Error{Where: path, Text: "it cannot be read", Err: errors.Unwrap(err)})
+		return w.fn(Message{}, err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
-		return w.fn(Message{}, &Error{Where: path, Text: "it is no file"})
+	return w.read(f, path, "")
+}
+
+// file reads a file in a directory.
+func (w *walker) file(path, folder string) error {
+	f, err := openFile(path, os.Lstat)
+	if err != nil {
+		return w.fn(Message{}, err)
 	}
+	defer f.Close()
+	return w.read(f, path, folder)
+}
+
+// read reads an mbox file or a message. What is neither is told of, but for the index
+// files of programs.
+func (w *walker) read(f *os.File, path, folder string) error {
+	name := filepath.Base(path)
 	head := make([]byte, 512)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return w.fn(Message{}, &Error{Where: path, Text: "it cannot be read", Err: err})
+		return w.fn(Message{}, unreadable(path, err))
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return w.fn(Message{}, unreadable(path, err))
 	}
 	head = head[:n]
 	switch ext := strings.ToLower(filepath.Ext(name)); {
 	case ext == ".eml":
-		return w.message(path, folder)
+		return w.message(f, path, folder)
 	case bytes.HasPrefix(head, []byte(fromLine)), n == 0 && (ext == mboxSuffix || ext == ""):
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
 		return w.mbox(f, path, join(folder, mboxFolder(name)))
 	case ext == ".msf", ext == ".json", name == "table_of_contents", ext == ".plist", name == keywordFile, name == "maildirfolder",
 		ext == ".lock", strings.HasPrefix(name, "dovecot"), name == "subscriptions":
@@ -170,8 +189,8 @@ func (w *walker) mbox(f io.Reader, path, folder string) error {
 	return readMbox(f, path, folder, w.fn)
 }
 
-func (w *walker) message(path, folder string) error {
-	body, when, err := readFile(path)
+func (w *walker) message(f *os.File, path, folder string) error {
+	body, when, err := readFile(f, path)
 	if err != nil {
 		return w.fn(Message{}, err)
 	}
