@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -30,6 +31,9 @@ func newBackup(g *globals) *cobra.Command {
 			"who has it can read your mail. `pizza restore --check FILE` reads it through.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := mayReplace(args[0]); err != nil {
+				return fmt.Errorf("no backup: %w", err)
+			}
 			return g.with(cmd, func(s service) error {
 				size, err := writeBackup(cmd.Context(), s, args[0])
 				if err != nil {
@@ -40,6 +44,23 @@ func newBackup(g *globals) *cobra.Command {
 			})
 		},
 	}
+}
+
+// mayReplace refuses a name that something else than a file has, which a backup would
+// take the place of.
+func mayReplace(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder: name a file in it", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is a device, a pipe or the like: name a file", path)
+	}
+	return nil
 }
 
 // writeBackup writes the file under another name, syncs it, and gives it its name: what

@@ -100,13 +100,33 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the other end is gone: nobody to tell
 }
 
-// userText is the sentence of an error for a person.
+// userText is the sentence of an error for a person. What has none, and is no fault of
+// the person or the machine, is told as it is: who gives commands also reads logs.
 func userText(err error) string {
 	var me *mailbox.Error
-	if errors.As(err, &me) && me.Text != "" {
+	switch {
+	case !errors.As(err, &me):
+		return err.Error()
+	case me.Text != "":
 		return me.Text
+	case kindTexts[me.Kind] == "":
+		return err.Error()
+	case me.Name != "":
+		return me.Name + ": " + kindTexts[me.Kind]
 	}
-	return err.Error()
+	return kindTexts[me.Kind]
+}
+
+// kindTexts are for errors that come without a text for the person.
+var kindTexts = map[mailbox.Kind]string{
+	mailbox.NotFound:  "There is no such thing",
+	mailbox.Exists:    "There is one of that name already",
+	mailbox.TooLarge:  "It is too large, or there are too many",
+	mailbox.Transient: "Not now: try again later",
+	mailbox.Conflict:  "It was changed meanwhile: try again",
+	mailbox.Refused:   "That is not allowed here",
+	mailbox.Denied:    "This login may not do that",
+	mailbox.Full:      "The disk is almost full: delete mail or other files first",
 }
 
 // maxSocketPath is what sun_path holds on the strictest system we run on (macOS).

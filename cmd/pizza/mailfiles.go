@@ -24,6 +24,9 @@ import (
 // an import must start, decide and teach nothing.
 const beside = "Imported"
 
+// nulText is why a message is not stored that mail programs could not be given.
+const nulText = "it has NUL octets, which mail cannot have"
+
 // imported says what became of a message of an import.
 type imported struct {
 	Folder string `json:"folder"`         // where it lies
@@ -199,6 +202,9 @@ func (im *importing) message(ctx context.Context, i int, m mailfile.Message) err
 		return nil
 	case int64(len(m.Body)) > limit:
 		im.out[i].Text = fmt.Sprintf("it is larger than %d MiB (max_message_mb)", limit>>20)
+		return nil
+	case bytes.IndexByte(m.Body, 0) >= 0: // RFC 9051: a literal has none, and a message keeps its octets
+		im.out[i].Text = nulText
 		return nil
 	}
 	return im.add(ctx, i, box, m)

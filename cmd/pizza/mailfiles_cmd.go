@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -41,8 +42,8 @@ func newExport(g *globals) *cobra.Command {
 }
 
 func exportTo(cmd *cobra.Command, s service, account string, folders []string, dir string, open func(string) (mailfile.Sink, error)) error {
-	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return fmt.Errorf("%s is not empty", dir)
+	if err := mayExport(dir); err != nil {
+		return err
 	}
 	sink, err := open(dir)
 	if err != nil {
@@ -61,6 +62,24 @@ func exportTo(cmd *cobra.Command, s service, account string, folders []string, d
 		fmt.Fprintln(cmd.ErrOrStderr(), "not exported: Action and Running, which show how tasks stand now (--folder NAME exports one), and the view Unread")
 	}
 	return c.leftOut(cmd.ErrOrStderr())
+}
+
+// mayExport refuses what is no folder, and a folder with something in it.
+func mayExport(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder: name one that is empty or missing", dir)
+	}
+	list, err := os.ReadDir(dir)
+	if err == nil && len(list) > 0 {
+		return fmt.Errorf("%s is not empty", dir)
+	}
+	return err
 }
 
 // counted counts what a sink takes, and keeps what the format has no place for.
@@ -130,7 +149,9 @@ func newImport(g *globals) *cobra.Command {
 		Long: "File the mail of mbox files, Maildirs (with folders as Dovecot and mbsync keep them), .eml\n" +
 			"files, and folders of these, in an account (--account) with its flags, dates and folders.\n" +
 			"It starts no task. What lies in a folder already, byte for byte, is not added once more. Mail of\n" +
-			"folders that have a meaning here (Action, Running, Tasks and so on) goes into Imported/.\n\n" +
+			"folders that have a meaning here (Action, Running, Tasks and so on) goes into Imported/.\n" +
+			"Links in a folder, pipes and devices are left out. Ctrl-C ends it; the same command once more\n" +
+			"goes on.\n\n" +
 			"The exit code is 1 when something was left out; each has a line on standard error.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -170,11 +191,16 @@ type importer struct {
 	added, there, out int
 }
 
+// errStopped: the person ended the import. What was filed is told before it.
+var errStopped = errors.New("stopped before the end: the same command once more files the rest")
+
 func (im *importer) paths(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		err := mailfile.Walk(p, beside, func(m mailfile.Message, err error) error {
 			var fault *mailfile.Error
 			switch {
+			case ctx.Err() != nil:
+				return errStopped
 			case errors.As(err, &fault):
 				im.leave(fault)
 				return nil
@@ -183,7 +209,10 @@ func (im *importer) paths(ctx context.Context, paths []string) error {
 			}
 			return im.take(ctx, m)
 		})
-		if err = errors.Join(err, im.flush(ctx)); err != nil {
+		if !errors.Is(err, errStopped) {
+			err = errors.Join(err, im.flush(ctx))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -207,13 +236,18 @@ func (im *importer) take(ctx context.Context, m mailfile.Message) error {
 	return im.flush(ctx)
 }
 
+// flush hands a batch over. One that was begun is ended, or nobody could say what of it
+// was filed: it takes a moment.
 func (im *importer) flush(ctx context.Context) error {
 	if len(im.batch) == 0 {
 		return nil
 	}
+	if ctx.Err() != nil {
+		return errStopped
+	}
 	batch := im.batch
 	im.batch, im.size = nil, 0
-	results, err := im.s.Import(ctx, im.account, batch)
+	results, err := im.s.Import(context.WithoutCancel(ctx), im.account, batch)
 	if err != nil {
 		return fmt.Errorf("at %s: %w", batch[0].Where, err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -252,8 +253,9 @@ func TestImportLeavesOut(t *testing.T) {
 	good := []byte("Subject: good\r\n\r\n")
 	out := mustImport(t, s, "me", mailfile.Message{Folder: "a//b", Body: good}, mailfile.Message{Folder: "F", Body: []byte{}},
 		mailfile.Message{Folder: "F", Body: good, Flags: []string{`\Recent`, "two words", `\Nonsense`, `\seen`}},
-		mailfile.Message{Folder: "F", Body: good}, mailfile.Message{Folder: "F", Body: make([]byte, 51<<20)})
-	for i, want := range []string{"empty level", "empty", "", "", "larger than 50 MiB"} {
+		mailfile.Message{Folder: "F", Body: good}, mailfile.Message{Folder: "F", Body: make([]byte, 51<<20)},
+		mailfile.Message{Folder: "F", Body: []byte("Subject: a\x00b\r\n\r\n")})
+	for i, want := range []string{"empty level", "empty", "", "", "larger than 50 MiB", "NUL octets"} {
 		if !strings.Contains(out[i].Text, want) || (out[i].Text == "") != (want == "") || out[i].There != (i == 3) {
 			t.Errorf("%d: %+v", i, out[i])
 		}
@@ -283,4 +285,72 @@ func TestImportCommandTells(t *testing.T) {
 	command(t, a, 1, "say where to", "export")
 	command(t, a, 1, "no folder", "export", "--mbox", filepath.Join(t.TempDir(), "x"), "--folder", "none")
 	command(t, a, 0, "exported 1 message of 1 folder", "export", "--mbox", filepath.Join(t.TempDir(), "x"), "--folder", "Old/mail")
+}
+
+// stopping is a service that is told to stop while it files a batch.
+type stopping struct {
+	service
+	stop func()
+}
+
+func (s stopping) Import(ctx context.Context, account string, batch []mailfile.Message) ([]imported, error) {
+	s.stop()
+	return s.service.Import(ctx, account, batch)
+}
+
+// TestImportStops: the batch at work is ended and counted, the rest is not begun, and the
+// same import once more files it.
+func TestImportStops(t *testing.T) {
+	t.Parallel()
+	_, s := household(t, true)
+	dir := t.TempDir()
+	const n = 2*batchMessages + 10
+	for i := range n {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.eml", i)), fmt.Appendf(nil, "Subject: %d\r\n\r\n", i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	run := func(ctx context.Context, s service, want string, wantErr error) {
+		var out bytes.Buffer
+		im := &importer{s: s, account: "me", errw: &out, progress: newProgress(&out), moved: map[string]bool{}, folders: map[string]bool{}}
+		err := im.paths(ctx, []string{dir})
+		if terr := im.tell(&out); terr != nil || !errors.Is(err, wantErr) || out.String() != want+"\n" {
+			t.Errorf("%v, %v, told %q, want %q", err, terr, out.String(), want)
+		}
+	}
+	run(ctx, stopping{s, stop}, fmt.Sprintf("imported %d messages into 1 folders", batchMessages), errStopped)
+	run(t.Context(), s, fmt.Sprintf("imported %d messages into 1 folders; %d lay there already", n-batchMessages, batchMessages), nil)
+}
+
+// TestSendStoresNoNUL: NUL in a text or a file is coded away, and a message that has it
+// is refused.
+func TestSendStoresNoNUL(t *testing.T) {
+	t.Parallel()
+	a, s := household(t, true)
+	file := filepath.Join(t.TempDir(), "a.txt")
+	if err := os.WriteFile(file, []byte("x\x00y"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := newRoot()
+	cmd.SetIn(strings.NewReader("a\x00b\nc\x00d"))
+	cmd.SetArgs([]string{"--data-root", a.root, "send", "--to", "me@localhost", "--attach", file, "-"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	if err := s.Export(t.Context(), "me", nil, sinkFunc(func(m mailfile.Message) {
+		if m.Body != nil {
+			n++
+		}
+		if bytes.IndexByte(m.Body, 0) >= 0 {
+			t.Errorf("NUL in %q", m.Body)
+		}
+	})); err != nil || n == 0 {
+		t.Errorf("%d messages, %v", n, err)
+	}
+	_, err := s.Send(t.Context(), "me", submission{To: []string{"me@localhost"}, Message: []byte("Subject: a\x00b\r\n\r\n")})
+	if !errors.Is(err, &mailbox.Error{Kind: mailbox.Invalid}) || !strings.Contains(userText(err), "NUL octets") {
+		t.Errorf("%v", err)
+	}
 }

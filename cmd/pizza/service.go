@@ -112,6 +112,9 @@ func (a *app) Send(ctx context.Context, account string, m submission) (mailbox.R
 	if err := a.settings.Models.Check(m.Model); m.Model != "" && err != nil {
 		return mailbox.Receipt{}, modelError(err)
 	}
+	if bytes.IndexByte(m.Message, 0) >= 0 {
+		return mailbox.Receipt{}, &mailbox.Error{Op: "send", Kind: mailbox.Invalid, Text: "the message is not sent: " + nulText}
+	}
 	blob, err := a.store.Stage(ctx, id.Account, bytes.NewReader(m.Message), a.settings.MaxMessage())
 	if err != nil {
 		return mailbox.Receipt{}, err
