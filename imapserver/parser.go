@@ -284,6 +284,15 @@ func (p *parser) setNumber() uint32 {
 	return n
 }
 
+// nzNumber reads an nz-number: 1 to 2^32-1.
+func (p *parser) nzNumber() uint32 {
+	n := p.number()
+	if n == 0 {
+		p.fail("Expected a number larger than 0")
+	}
+	return n
+}
+
 // mailbox reads the name of a mailbox and returns it as package mailbox knows it.
 func (p *parser) mailbox() string {
 	return p.mailboxName(p.astring())

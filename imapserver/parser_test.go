@@ -93,7 +93,7 @@ func TestSearchSyntax(t *testing.T) {
 	for _, in := range []string{
 		"ALL", "1:*", "UID 1,5:7 UNSEEN", `OR FROM a (NOT TO "b" 3)`, "RETURN (MIN COUNT) ALL", "RETURN () ALL",
 		"CHARSET utf-8 SUBJECT {4}\r\n\xc3\xbcab", "SINCE 1-Feb-2026 SENTBEFORE \"2-Feb-2026\"", "HEADER Message-ID \"\"",
-		"KEYWORD $label1 UNKEYWORD x", "LARGER 0 SMALLER 18446744073", "YOUNGER 60", "$", "NEW OLD RECENT",
+		"KEYWORD $label1 UNKEYWORD x", "LARGER 0 SMALLER 18446744073", "YOUNGER 60 OLDER 1 OLDER 4294967295", "$", "NEW OLD RECENT",
 	} {
 		p := parser{b: []byte(" " + in)}
 		p.searching()

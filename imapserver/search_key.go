@@ -247,8 +247,8 @@ var searchArgs = map[string]func(*parser) searchKey{
 	"SENTBEFORE": dayKey(opSentBefore),
 	"SENTON":     dayKey(opSentOn),
 	"MODSEQ":     modSeqKey,
-	"YOUNGER":    numberKey(opYounger),
-	"OLDER":      numberKey(opOlder),
+	"YOUNGER":    intervalKey(opYounger),
+	"OLDER":      intervalKey(opOlder),
 	"LARGER":     numberKey(opLarger),
 	"SMALLER":    numberKey(opSmaller),
 	"SUBJECT":    textKey(opSubject, ""),
@@ -291,6 +291,11 @@ func floorDay(seconds int64) int64 {
 
 func numberKey(op searchOp) func(*parser) searchKey {
 	return func(p *parser) searchKey { return searchKey{op: op, n: p.number64()} }
+}
+
+// intervalKey reads an interval in seconds, which is never 0 (RFC 5032 section 4).
+func intervalKey(op searchOp) func(*parser) searchKey {
+	return func(p *parser) searchKey { return searchKey{op: op, n: int64(p.nzNumber())} }
 }
 
 func textKey(op searchOp, name string) func(*parser) searchKey {

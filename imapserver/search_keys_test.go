@@ -90,6 +90,8 @@ func TestSearchSyntaxErrors(t *testing.T) {
 		"", "FOO", "NOT", "OR SEEN", "OR SEEN ", "(SEEN", "()", "SEEN)", "SUBJECT", "SUBJECT ", "HEADER X", "KEYWORD", "KEYWORD \\Seen", "UID", "UID x", "0", "1:0", "1:", ",1",
 		"LARGER x", "LARGER -1", "SINCE 1-Feb", "SINCE 31-Feb-2026", "SINCE Feb-1-2026", "CHARSET", "CHARSET UTF-8", "CHARSET X", "RETURN ALL ALL", "RETURN (FOO) ALL", "RETURN () ",
 		"SUBJECT {3+}\r\n\xff\xfe\xfd", "SUBJECT \"\xe9\"", "SEEN  SEEN", "EMAILID ()", "YOUNGER",
+		// nz-number (RFC 5032, 9394, 9051)
+		"OLDER 0", "YOUNGER 0", "OLDER 00", "YOUNGER 4294967296", "NOT OLDER 0", "RETURN (PARTIAL 0:1) ALL", "RETURN (PARTIAL -1:-0) ALL", "UID 0", "UID 1:0", "1,0",
 	} {
 		w := h.dial("a")
 		w.must("LOGIN me secret")

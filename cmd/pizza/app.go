@@ -24,6 +24,7 @@ type app struct {
 	accounts mailbox.Accounts
 	ca       *localca.CA // of a server
 	agent    *agent.Agent
+	reread   chan struct{} // settings.json was read anew
 
 	firstUser string // whom the set-up names
 }
@@ -48,8 +49,11 @@ func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (
 	set.watcher.OnError(func(err error) {
 		log.Error("settings.json is wrong: the last good settings hold until it is corrected", "err", err)
 	})
-	set.watcher.OnRead(func(old, now *config.Resolved) { set.logRead(log, old, now) })
-	a := &app{root: root, settings: set, log: log, store: store, accounts: store.AccountDB()}
+	a := &app{root: root, settings: set, log: log, store: store, accounts: store.AccountDB(), reread: make(chan struct{}, 1)}
+	set.watcher.OnRead(func(old, now *config.Resolved) {
+		set.logRead(log, old, now)
+		a.tellReread()
+	})
 	if err := a.build(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -148,6 +148,7 @@ func (s *servers) run(ctx context.Context, w io.Writer) error {
 	defer stopWork()
 	s.serveAll()
 	s.start("agent", func() error { return s.app.agent.Run(work) })
+	s.start("settings", func() error { return s.app.watchStrangers(work) })
 	e := s.endpoints()
 	if err := e.write(s.app.root); err != nil {
 		return errors.Join(err, s.shutdown(stopWork))

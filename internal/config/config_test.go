@@ -291,7 +291,7 @@ func TestProviders(t *testing.T) {
 	} {
 		s := Default()
 		s.Providers = map[string]Provider{tt.name: tt.p}
-		err := Save(root(t, ""), s)
+		err := Save(root(t, ""), s, nil)
 		if (err == nil) != tt.ok {
 			t.Errorf("%q %+v: %v, want ok: %v", tt.name, tt.p, err, tt.ok)
 		}
@@ -304,7 +304,7 @@ func TestSaveRoundTrip(t *testing.T) {
 	s := Default()
 	s.Limits.MoveWindowSeconds, s.ActionInInbox = 0, false
 	s.Providers = map[string]Provider{"x": {BaseURL: "https://x/<v1>", Key: "env:K"}}
-	if err := Save(dir, s); err != nil {
+	if err := Save(dir, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	r, err := Resolve(Sources{Root: dir, Getenv: noEnv})
@@ -320,7 +320,7 @@ func TestSaveRoundTrip(t *testing.T) {
 	}
 	before, _ := os.ReadFile(filepath.Join(dir, FileName))
 	s.Limits.Workers = 0
-	if problemsOf(t, Save(dir, s)) == nil {
+	if problemsOf(t, Save(dir, s, nil)) == nil {
 		t.Error("wrong settings were saved")
 	}
 	after, _ := os.ReadFile(filepath.Join(dir, FileName))
@@ -610,7 +610,10 @@ func TestHideCapabilities(t *testing.T) {
 	}
 	got, err := Resolve(Sources{Root: dir, Getenv: noEnv})
 	if err != nil || len(got.Accounts["me"].HideCapabilities) != 3 {
-		t.Error(got, err)
+		t.Fatal(got, err)
+	}
+	if err := Save(dir, got.Settings, []string{"MOVE", "QRESYNC", "IMAP4rev2"}); err == nil || !strings.Contains(err.Error(), `did you mean "QRESYNC"?`) {
+		t.Errorf("saved what a start refuses: %v", err)
 	}
 }
 

@@ -128,8 +128,8 @@ func (w *Watcher) stat() (stamp, error) {
 }
 
 // Save writes settings.json, 0600, so that it is at any time the old or the new one. It
-// refuses settings that could not be read back.
-func Save(root string, s Settings) error {
+// refuses settings that could not be read back; capabilities are as in Sources.
+func Save(root string, s Settings, capabilities []string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -137,7 +137,7 @@ func Save(root string, s Settings) error {
 	if err := enc.Encode(s); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	if _, err := resolve(Sources{Root: root, Getenv: func(string) string { return "" }}, b.Bytes()); err != nil {
+	if _, err := resolve(Sources{Root: root, Capabilities: capabilities, Getenv: func(string) string { return "" }}, b.Bytes()); err != nil {
 		return err
 	}
 	temp, err := os.CreateTemp(root, FileName+".new-*") // 0600
