@@ -319,8 +319,8 @@ func TestImportStops(t *testing.T) {
 			t.Errorf("%v, %v, told %q, want %q", err, terr, out.String(), want)
 		}
 	}
-	run(ctx, stopping{s, stop}, fmt.Sprintf("imported %d messages into 1 folders", batchMessages), errStopped)
-	run(t.Context(), s, fmt.Sprintf("imported %d messages into 1 folders; %d lay there already", n-batchMessages, batchMessages), nil)
+	run(ctx, stopping{s, stop}, fmt.Sprintf("imported %d messages into 1 folder", batchMessages), errStopped)
+	run(t.Context(), s, fmt.Sprintf("imported %d messages into 1 folder; %d lay there already", n-batchMessages, batchMessages), nil)
 }
 
 // TestSendStoresNoNUL: NUL in a text or a file is coded away, and a message that has it

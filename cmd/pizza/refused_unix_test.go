@@ -51,7 +51,7 @@ func TestImportOfPipesAndLinks(t *testing.T) {
 	}
 	command(t, a, 1, "left out: "+pipe+": it is no file but a pipe", "import", pipe)
 	command(t, a, 1, "imported 0 messages into 0 folders; 2 left out", "import", dir)
-	command(t, a, 0, "imported 1 messages into 1 folders", "import", filepath.Join(dir, "link.eml"))
+	command(t, a, 0, "imported 1 message into 1 folder", "import", filepath.Join(dir, "link.eml"))
 }
 
 // TestFullDisk: every command says in words that the disk is full, by the socket and alone.
