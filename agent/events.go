@@ -62,6 +62,7 @@ type EvReply struct {
 type EvModelFail struct {
 	N     int             `json:"n"`
 	Class providers.Class `json:"class"`
+	Code  string          `json:"code,omitempty"` // providers.NoKey, or none
 	Text  string          `json:"text"`
 	Retry time.Time       `json:"retry,omitempty"`
 }

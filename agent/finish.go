@@ -285,6 +285,9 @@ func (a *Agent) failText(s *State, run Run, why Fail) (text, short string) {
 	switch why {
 	case FailModel:
 		f.Class, f.Detail = string(s.Failed.Class), s.Failed.Text
+		if s.Failed.Code == providers.NoKey {
+			f.Class = providers.NoKey
+		}
 		short = "model: " + string(s.Failed.Class)
 	case FailFilter:
 		f.Class, short = string(providers.Filtered), "model: filtered"
@@ -335,6 +338,9 @@ func (a *Agent) modelFail(s *State, out outcome) *EvModelFail {
 		}
 	}
 	e.Class, e.Text = pe.Class, cmp.Or(pe.Message, out.err.Error())
+	if pe.Code == providers.NoKey {
+		e.Code = providers.NoKey
+	}
 	if pe.Retryable() {
 		top := min(time.Second<<min(s.Failures, 6), time.Minute)
 		e.Retry = a.now().Add(max(rand.N(top)+time.Millisecond, pe.RetryAfter))

@@ -98,7 +98,7 @@ func (c *conn) mayAppend(a *appending, p *parser, lit *literal) (refused *reply,
 	case p.err != nil:
 		return nil, p.err
 	case lit.size < 0 || lit.size > limit:
-		return &reply{no, "TOOBIG", "The message is larger than the " + decimal64(limit) + " octets that one may have"}, nil
+		return &reply{no, "TOOBIG", "The message is larger than the limit of " + decimal64(limit) + " octets (max_message_mb in the settings of the server)"}, nil
 	case lit.size == 0: // also how a client calls it off (RFC 3502 section 6.3.11)
 		return &reply{no, "CANNOT", "The message is empty"}, nil
 	case len(a.messages) >= maxBatch:

@@ -20,6 +20,10 @@ const (
 	Failed        Class = "failed"         // the model itself reports failure (runbook: fail); do not retry
 )
 
+// NoKey is the Code of an Error of class Auth that was made without a call: there is no
+// key.
+const NoKey = "no_key"
+
 // Error is a failed model call.
 type Error struct {
 	Class      Class

@@ -33,7 +33,7 @@ func readPassword(root, name string) (string, error) {
 	}
 	b, err := os.ReadFile(credentialPath(root, login))
 	if errors.Is(err, fs.ErrNotExist) {
-		do := "`pizza account list` lists the accounts, `pizza account password " + login + "` makes a new password"
+		do := "`pizza account password " + login + "` makes a new one and prints it"
 		if !madeByServe(root) {
 			do = "`pizza serve` makes the account " + firstLogin + " at its first start"
 		}

@@ -268,12 +268,34 @@ func newPassword(g *globals) *cobra.Command {
 			}
 			password, err := readPassword(root, name)
 			if err != nil {
-				return err
+				return g.whyNoPassword(cmd, root, name, err)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), password)
 			return err
 		},
 	}
+}
+
+// whyNoPassword is err, or that there is no such account.
+func (g *globals) whyNoPassword(cmd *cobra.Command, root, name string, err error) error {
+	if !madeByServe(root) {
+		return err
+	}
+	login, _, _ := strings.Cut(strings.ToLower(name), "@")
+	return g.with(cmd, func(s service) error {
+		list, listErr := s.Accounts(cmd.Context())
+		if listErr != nil {
+			return errors.Join(err, listErr)
+		}
+		var logins []string
+		for _, acc := range list {
+			if acc.Login == login {
+				return err
+			}
+			logins = append(logins, acc.Login)
+		}
+		return fmt.Errorf("there is no account %q; there are: %s", login, strings.Join(logins, ", "))
+	})
 }
 
 // readText gives the task text: the argument, or standard input for "-".

@@ -157,6 +157,9 @@ func (s *servers) run(ctx context.Context, w io.Writer) error {
 	if err := s.app.printSetup(w, e); err != nil {
 		s.app.log.Warn("print the set-up", "err", err)
 	}
+	if why := s.app.settings.keyless(); why != "" {
+		s.app.log.Warn("tasks will fail", "why", why)
+	}
 	s.app.log.Info("ready", "imap", e.IMAP, "imaps", e.IMAPS, "smtp", e.SMTP, "smtps", e.SMTPS, "web", e.Web)
 	var failure error
 	select {

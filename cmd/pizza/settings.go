@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 
@@ -73,6 +74,15 @@ func (s settings) checkModel() error {
 	return nil
 }
 
+// keyless is why the default model cannot be used now, for want of a key; else "".
+func (s settings) keyless() string {
+	var pe *providers.Error
+	if _, err := s.Models.Model(context.Background(), ""); errors.As(err, &pe) && pe.Class == providers.Auth {
+		return pe.Message
+	}
+	return ""
+}
+
 // modelError is what is wrong with the name of a model, in words.
 func modelError(err error) error {
 	var pe *providers.Error
@@ -102,6 +112,7 @@ func modelsOf(r config.Resolved) registry.Config {
 			set.BaseURL = p.BaseURL
 		}
 		if p.Key != "" {
+			set.KeyHint = "its key is read from " + p.Key.String() + " (providers." + name + ".key in settings.json)"
 			set.Key = func() (string, error) {
 				secret, err := p.Key.Resolve()
 				return secret.Reveal(), err

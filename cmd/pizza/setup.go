@@ -21,7 +21,7 @@ func (a *app) printSetup(w io.Writer, e endpoints) error {
 			if addr == "" {
 				return
 			}
-			host, port := hostPort(addr)
+			host, port := hostPort(addr, a.settings.Hostnames)
 			fmt.Fprintf(&b, "  %-18s server %s   port %-5s  security: %s\n", name, host, port, security)
 			name = "      or"
 		}
@@ -39,6 +39,9 @@ func (a *app) printSetup(w io.Writer, e endpoints) error {
 		fmt.Fprintf(&b, "  step by step: %s\n", e.Web)
 	}
 	fmt.Fprintf(&b, "\nThen mail a task to pizza@%s. Model: %s.\n", e.Domain, a.settings.Models.Default())
+	if why := a.settings.keyless(); why != "" {
+		fmt.Fprintf(&b, "Tasks will fail: %s.\n", why)
+	}
 	for _, g := range a.settings.Folders() {
 		access := "read-only"
 		if g.Write {
@@ -84,18 +87,28 @@ func (a *app) passwordHint(w io.Writer, user string) string {
 			return password
 		}
 	}
-	return "as `pizza password` prints it"
+	return "as `" + passwordCommand(a.root, user) + "` prints it"
 }
 
 // hostPort splits an address for showing: loopback is named localhost, which is
-// what the certificate and most setup dialogs expect.
-func hostPort(addr string) (host, port string) {
+// what the certificate and most setup dialogs expect, and every address of the machine by
+// the first of its names, else by the name that the machine gives itself.
+func hostPort(addr string, names []string) (host, port string) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return addr, ""
 	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+	switch ip := net.ParseIP(host); {
+	case ip == nil:
+	case ip.IsLoopback():
 		host = "localhost"
+	case ip.IsUnspecified() && len(names) > 0:
+		host = names[0]
+	case ip.IsUnspecified():
+		host = "localhost"
+		if name, err := os.Hostname(); err == nil && name != "" {
+			host = name
+		}
 	}
 	return host, port
 }
@@ -105,7 +118,7 @@ func (s *servers) webOptions() web.Options {
 	a := s.app
 	e := s.endpoints()
 	port := func(addr string) string {
-		_, p := hostPort(addr)
+		_, p := hostPort(addr, nil)
 		return p
 	}
 	info := web.ConnectInfo{

@@ -130,7 +130,13 @@ type Error struct {
 	Err  error
 }
 
+// errNotOurs is about what does not begin as a backup does.
+var errNotOurs = &Error{Text: "it does not begin as one of pizza does"}
+
 func (e *Error) Error() string {
+	if e == errNotOurs {
+		return "this is no backup of pizza"
+	}
 	s := "not a whole backup"
 	if e.Name != "" {
 		s += ": " + e.Name
@@ -150,13 +156,16 @@ func (e *Error) Unwrap() error { return e.Err }
 func Extract(r io.Reader, into string) (Info, error) {
 	r, err := decompressed(r)
 	if err != nil {
-		return Info{}, &Error{Text: "it does not begin as one", Err: err}
+		return Info{}, errNotOurs
 	}
 	x := &extraction{tar: tar.NewReader(r), into: into, sums: map[string]string{}}
 	for {
 		h, err := x.tar.Next()
 		if errors.Is(err, io.EOF) {
 			return x.info, x.end()
+		}
+		if err != nil && len(x.sums) == 0 {
+			return x.info, errNotOurs
 		}
 		if err != nil {
 			return x.info, &Error{Text: "it is cut off or damaged", Err: err}
@@ -184,7 +193,7 @@ func (x *extraction) entry(h *tar.Header) error {
 	case x.sums[h.Name] != "":
 		return &Error{Name: h.Name, Text: "it is there twice"}
 	case len(x.sums) == 0 && h.Name != infoName:
-		return &Error{Name: h.Name, Text: "it does not begin with " + infoName}
+		return errNotOurs
 	case h.Name == infoName, h.Name == manifestName:
 		return x.own(h)
 	}

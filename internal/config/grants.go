@@ -38,6 +38,11 @@ func ParseGrant(value string) (Grant, error) {
 	} else if path, ok := strings.CutSuffix(value, ":ro"); ok {
 		g.Path = path
 	}
+	if _, err := os.Stat(g.Path); errors.Is(err, fs.ErrNotExist) {
+		if i := strings.LastIndexByte(g.Path, ':'); i > 0 && strings.Trim(g.Path[i+1:], "rwx") == "" {
+			return Grant{}, fmt.Errorf("%q cannot end in %s: only :rw (read and write) or :ro (read)", value, g.Path[i:])
+		}
+	}
 	if g.Path == "" {
 		return Grant{}, errors.New("must be a folder, with :rw behind it if the agent may also write there")
 	}

@@ -176,6 +176,9 @@ func failureWords(class, model string) (what, do string) {
 	case "auth":
 		return model + " did not accept our key, or the account behind it has no credit.",
 			"Check the key of that provider: its environment variable, or `providers` in settings.json. Start `pizza serve` again, then reply to this mail to try again."
+	case "no_key":
+		return model + " was not asked: there is no key for it.",
+			"Set the key, start `pizza serve` again, then reply to this mail to try again."
 	case "rate_limit":
 		return model + " allows no more calls for now.", "Wait a while, then reply to this mail to try again, or choose another model."
 	case "overloaded":

@@ -169,7 +169,11 @@ func (p Provider) check(name string) error {
 	if p.NoKey {
 		return nil
 	}
-	missing := &providers.Error{Class: providers.Auth, Message: fmt.Sprintf("provider %s has no key: %s", name, p.KeyHint)}
+	hint := p.KeyHint
+	if hint == "" {
+		hint = "set providers." + name + ".key in settings.json"
+	}
+	missing := &providers.Error{Class: providers.Auth, Code: providers.NoKey, Message: fmt.Sprintf("provider %s has no key: %s", name, hint)}
 	if p.Key == nil {
 		return missing
 	}
