@@ -52,6 +52,9 @@ func mayReplace(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no folder %s", filepath.Dir(path))
+		}
 		return nil
 	case err != nil:
 		return err
