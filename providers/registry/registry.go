@@ -179,7 +179,7 @@ func (p Provider) check(name string) error {
 	}
 	key, err := p.Key()
 	if err != nil {
-		return &providers.Error{Class: providers.Auth, Message: fmt.Sprintf("the key of provider %s cannot be read", name), Err: err}
+		return &providers.Error{Class: providers.Auth, Message: fmt.Sprintf("the key of provider %s cannot be read: %s", name, hint), Err: err}
 	}
 	if strings.TrimSpace(key) == "" {
 		return missing
