@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"pizza/agent"
-	"pizza/providers/runbook"
 )
 
 // sendFlags are the flags of `pizza send`.
@@ -32,7 +31,7 @@ func newSend(g *globals) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
 		Use: "send [TEXT|-]", Short: "send a task (or mail to a person) and print the task id",
-		Long: "Send a task: TEXT, or standard input for - or nothing. Prints the task id. With --wait it\nprints the result and exits 0, 1 when the task failed or\nnothing was done for want of a model, 3 when it waits for a decision.",
+		Long: "Send a task: TEXT, or standard input for - or nothing. Prints the task id. With --wait it\nprints the result and exits 0, 1 when the task failed, 3 when it waits for a decision.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.timeout != 0 && !f.wait {
@@ -107,9 +106,6 @@ func waitFor(cmd *cobra.Command, g *globals, s service, task string, timeout tim
 	switch out.State {
 	case agent.Done:
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(visibleText(out.Text), "\n"))
-		if err == nil && runbook.Idle(out.Text) { // a script must not take it for a result
-			err = exitError{code: 1, text: "pizza: nothing was done: no AI model is set up for task " + task}
-		}
 		return err
 	case agent.Waiting:
 		return exitError{code: 3, text: fmt.Sprintf("pizza: task %s waits for a decision: %s\n`pizza show %s` tells how to decide it", task, visibleText(out.Text), task)}

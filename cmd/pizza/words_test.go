@@ -59,16 +59,3 @@ func TestSetupNames(t *testing.T) {
 		}
 	}
 }
-
-// A script that waits for a result does not take "nothing was done" for one.
-func TestWaitWithoutModel(t *testing.T) {
-	t.Parallel()
-	s := open(t, false)
-	a, ok := s.(*app)
-	if !ok {
-		t.Fatal("no app")
-	}
-	dial(t, a, a.root)
-	command(t, a, 1, "nothing was done", "send", "--wait", "hello")
-	command(t, a, 0, "well done", "send", "--wait", "say well done")
-}

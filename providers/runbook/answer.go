@@ -36,9 +36,6 @@ Without a model, a mail can still hold steps, one a line, which are done exactly
 
 A line that begins with "and call" joins the batch above it. Your mail had no such line.`
 
-// Idle reports whether an answer is the one that nothing was done, as no model is set up.
-func Idle(answer string) bool { return strings.TrimSpace(answer) == guide }
-
 // answer tells what was said and what each call of the turns after the program
 // returned. It is Markdown; what tools returned stands in code blocks, because it is
 // data.
