@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 SOAK    ?= 1h
 FUZZ    ?= 20s
-SESSIONS ?= 40s
+SESSIONS ?= 1m
 
 # The race detector needs a C compiler; the product does not.
 ifneq ($(shell command -v $$(go env CC) 2>/dev/null),)
@@ -77,8 +77,8 @@ check: lint test sessions e2e ## what CI runs
 fuzz: ## FUZZ=20s of each fuzz target
 	./internal/testkit/fuzz.sh $(FUZZ)
 
-sessions: ## SESSIONS=40s of anything in every state of IMAP and SMTP, and of random commands against a model
-	./internal/testkit/fuzz.sh $(SESSIONS) FuzzSession
+sessions: ## SESSIONS=1m of anything in every state of IMAP, and of random commands against a model
+	go test ./imapserver -run '^$$' -fuzz '^FuzzSession$$' -fuzztime $(SESSIONS) </dev/null
 	PIZZA_MODEL_TIME=$(SESSIONS) go test -count=1 -timeout 0 -run '^TestModel$$' ./imapserver
 
 soak: build ## SOAK=1h of fuzzing per target, random sessions against a model, thousands of kills
