@@ -70,6 +70,7 @@ func (g *guard) Close() error {
 	if moved {
 		return nil
 	}
+	g.hangUp.Store(true) // go-smtp goes on reading what was sent ahead, without a session, and panics
 	if g.tls == nil || g.shaken {
 		g.flush()
 	}

@@ -19,6 +19,7 @@ func FuzzSession(f *testing.F) {
 	f.Add(2, "BDAT 22 LAST\r\nFrom: me@localhost\r\n\r\nNOOP\r\nBDAT 5")
 	f.Add(3, "From: me@localhost\r\n\r\n.\r\nNOOP\r\n")
 	f.Add(3, "From: me@localhost\n\n.\n")
+	f.Add(2, strings.Repeat("WHAT\r\n", 6)+"DATA\r\nFrom: me@localhost\r\n\r\n.\r\n") // go-smtp hangs up before DATA
 	f.Add(4, "bWU=\r\nSTARTTLS\r\n")
 	states := []string{
 		"",
