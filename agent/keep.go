@@ -18,10 +18,9 @@ import (
 type asking struct {
 	Box      mailbox.MailboxID   `json:"box"`
 	Messages []mailbox.MessageID `json:"messages"`
-	// Mail asks; 0 in records that older releases wrote.
-	Mail    mailbox.MessageID `json:"mail,omitempty"`
-	Subject string            `json:"subject,omitempty"`
-	At      time.Time         `json:"at,omitzero"`
+	Mail     mailbox.MessageID   `json:"mail"` // asks
+	Subject  string              `json:"subject"`
+	At       time.Time           `json:"at"`
 }
 
 func askKey(id string) string { return "ask/" + id }

@@ -62,14 +62,12 @@ func (a *Agent) answerAsk(ctx context.Context, account mailbox.AccountID, id str
 // answerAskOps ends the question: its record goes, and its mail is marked.
 func (a *Agent) answerAskOps(ctx context.Context, account mailbox.AccountID, id string, ask asking, version uint64, verb string) ([]mailbox.Op, error) {
 	ops := []mailbox.Op{mailbox.DeleteRecord{Key: askKey(id), Version: version}}
-	if ask.Mail != 0 {
-		places, err := a.store.Places(ctx, account, ask.Mail)
-		if err != nil && !isKind(err, mailbox.NotFound) {
-			return nil, err
-		}
-		if len(places) > 0 {
-			ops = append(ops, mailbox.MarkMessage{Message: ask.Mail, Add: []imap.Flag{imap.FlagSeen, keywords[Answered]}})
-		}
+	places, err := a.store.Places(ctx, account, ask.Mail)
+	if err != nil && !isKind(err, mailbox.NotFound) {
+		return nil, err
+	}
+	if len(places) > 0 {
+		ops = append(ops, mailbox.MarkMessage{Message: ask.Mail, Add: []imap.Flag{imap.FlagSeen, keywords[Answered]}})
 	}
 	if verb != "delete" {
 		return ops, nil

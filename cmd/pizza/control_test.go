@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -20,20 +19,13 @@ import (
 func open(t *testing.T, socket bool) service {
 	t.Helper()
 	root := t.TempDir()
-	set, err := loadSettings(root, serveFlags{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := openApp(t.Context(), root, set, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := quiet(t, root)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.agent.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := errors.Join(<-done, a.Close()); err != nil {
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})

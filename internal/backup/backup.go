@@ -126,15 +126,21 @@ func (a *Writer) Close() error {
 // Error is an archive that cannot be used.
 type Error struct {
 	Name string // the entry, if it is about one
-	Text string
+	Text string // "": it does not begin as a backup does
 	Err  error
 }
 
-// errNotOurs is about what does not begin as a backup does.
-var errNotOurs = &Error{Text: "it does not begin as one of pizza does"}
+// notOurs is about what does not begin as a backup does; a fault of the disk stays one.
+func notOurs(err error) error {
+	var disk *fs.PathError
+	if errors.As(err, &disk) {
+		return err
+	}
+	return &Error{Err: err}
+}
 
 func (e *Error) Error() string {
-	if e == errNotOurs {
+	if e.Text == "" {
 		return "this is no backup of pizza"
 	}
 	s := "not a whole backup"
@@ -156,7 +162,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func Extract(r io.Reader, into string) (Info, error) {
 	r, err := decompressed(r)
 	if err != nil {
-		return Info{}, errNotOurs
+		return Info{}, notOurs(err)
 	}
 	x := &extraction{tar: tar.NewReader(r), into: into, sums: map[string]string{}}
 	for {
@@ -165,7 +171,7 @@ func Extract(r io.Reader, into string) (Info, error) {
 			return x.info, x.end()
 		}
 		if err != nil && len(x.sums) == 0 {
-			return x.info, errNotOurs
+			return x.info, notOurs(err)
 		}
 		if err != nil {
 			return x.info, &Error{Text: "it is cut off or damaged", Err: err}
@@ -193,7 +199,7 @@ func (x *extraction) entry(h *tar.Header) error {
 	case x.sums[h.Name] != "":
 		return &Error{Name: h.Name, Text: "it is there twice"}
 	case len(x.sums) == 0 && h.Name != infoName:
-		return errNotOurs
+		return &Error{Err: tar.ErrHeader}
 	case h.Name == infoName, h.Name == manifestName:
 		return x.own(h)
 	}
