@@ -17,7 +17,7 @@ type Options struct {
 	Store    mailbox.Store
 	Accounts mailbox.Accounts
 	Models   Models
-	Tools    *tools.Files
+	Tools    tools.Set
 	Log      *slog.Logger
 	Now      func() time.Time // nil: time.Now
 	Workers  int              // runs worked on at once; 0: 16

@@ -26,21 +26,9 @@ func (d *draft) ask(ctx context.Context, c Call) error {
 		return err
 	}
 	out := a.askingMail(o, th, d, &dec, plan, c)
-	add := mailbox.AddMessage{
-		Places: []mailbox.MailboxID{Action}, Hold: []string{decisionKey(dec.ID)}, Tag: decisionTag(dec.ID),
-	}
-	if a.opt.ActionInInbox {
-		add.Places = append(add.Places, mailbox.Inbox)
-	}
-	dec.Alone = !a.opt.ActionInInbox
-	add, err = a.post(ctx, o.Account, out, add)
-	if err != nil {
+	if err := d.open(ctx, &dec, out); err != nil {
 		return err
 	}
-	dec.Mail, dec.MailID, dec.Subject, dec.Text = add.ID, out.MessageID, out.Subject, mail.PlainText(out)
-	ref := MessageRef{Task: d.run.Task, Run: d.run.ID, Decision: dec.ID, Kind: kindOf(dec.Kind), Ours: true}
-	d.ops = append(d.ops, add, decisionPut(dec, 0), refPut(out.MessageID, ref),
-		mailbox.PutDue{Due: mailbox.Due{Kind: DueExpire, Key: dec.ID, At: dec.Expires}})
 	return d.add(Event{Asked: &EvAsked{Call: c.ID, Decision: dec.ID, Kind: dec.Kind}})
 }
 
@@ -65,10 +53,10 @@ func (d *draft) decision(c Call) (Decision, tools.Plan, error) {
 
 // kindOf is the kind of mail that asks for a kind of decision.
 func kindOf(decision string) string {
-	if decision == decisionUnknown {
-		return KindQuestion
+	if decision == decisionApproval {
+		return KindApproval
 	}
-	return KindApproval
+	return KindQuestion
 }
 
 // askingMail writes the mail of a decision.

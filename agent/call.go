@@ -45,6 +45,8 @@ type Call struct {
 const (
 	decisionApproval = "approval"
 	decisionUnknown  = "unknown"
+	decisionQuestion = "question"
+	decisionLimit    = "limit" // of the run, about no call
 )
 
 // Statuses of a tool result.

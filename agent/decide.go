@@ -32,6 +32,7 @@ var outcomes = map[string]map[string]DecisionState{
 	decisionApproval: {"approve": Approved, "reject": Rejected, "expire": Expired},
 	decisionRestored: {"continue": Answered, "stop": Answered},
 	decisionKept:     {"delete": Answered, "keep": Answered},
+	decisionLimit:    {"continue": Answered, "stop": Answered, "expire": Expired},
 	decisionUnknown:  {"happened": Answered, "repeat": Answered, "stop": Answered, "expire": Expired},
 }
 

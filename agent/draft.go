@@ -117,6 +117,8 @@ func (d *draft) follow(ctx context.Context) error {
 			return nil
 		case DoWait:
 			return d.pause(ctx, act.For, time.Time{})
+		case DoAsk:
+			return d.askLimit(ctx, act.Limit)
 		case DoNothing:
 			d.over = true
 			return nil
@@ -160,7 +162,11 @@ func (a *Agent) judge(c Call) tools.Plan {
 	if err != nil {
 		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + err.Error()}
 	}
-	p := a.opt.Tools.Plan(tools.Call{Name: c.Name, Args: args})
+	call := tools.Call{Name: c.Name, Args: args}
+	p := a.opt.Tools.Plan(call)
+	if own := ownTool(c.Name); own != nil {
+		p = own.plan(a, call)
+	}
 	switch p.Rule {
 	case tools.Allow, tools.Ask, tools.Deny, tools.Invalid:
 		return p
@@ -232,6 +238,9 @@ func (d *draft) start(ctx context.Context, c Call) error {
 		return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endError, Content: refused}})
 	case refused != "":
 		return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endDenied, Content: refused}})
+	}
+	if own := ownTool(c.Name); own != nil && own.begin != nil {
+		return own.begin(ctx, d, c)
 	}
 	d.launch = append(d.launch, c.ID)
 	return d.add(Event{ToolStart: &EvToolStart{

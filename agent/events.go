@@ -75,21 +75,27 @@ type EvPolicy struct {
 	Text string `json:"text,omitempty"` // why, for the model
 }
 
-// EvAsked opens a decision about a call.
+// EvAsked opens a decision about a call; or, of kind limit and without a call, about
+// the run as a whole.
 type EvAsked struct {
 	Call     string `json:"call"`
 	Decision string `json:"decision"`
 	Kind     string `json:"kind"` // as Decision.Kind
+	Limit    Limit  `json:"limit,omitempty"`
 }
 
-// EvDecided closes it. Verb: approve, reject, expire; for an unknown outcome
-// happened, repeat, stop.
+// EvDecided closes it. Verb: approve, edit, reject, answer, expire; for a question answer,
+// expire; for an unknown outcome happened, repeat, stop, expire; for a limit continue, stop, expire.
 type EvDecided struct {
 	Decision string    `json:"decision"`
 	Call     string    `json:"call"`
 	Verb     string    `json:"verb"`
 	Text     string    `json:"text,omitempty"`
 	By       DecidedBy `json:"by"`
+	// Args are the canonical arguments that an edit puts in the place of the model's.
+	Args json.RawMessage `json:"args,omitempty"`
+	// N is the number of "continue N", 0 without one.
+	N int `json:"n,omitempty"`
 }
 
 // EvToolStart is the intent: committed before the call.

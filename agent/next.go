@@ -16,6 +16,7 @@ const (
 	DoCall    Do = "call"    // call the model
 	DoBusy    Do = "busy"    // calls run in this process; their outcome comes next
 	DoWait    Do = "wait"    // for the owner
+	DoAsk     Do = "ask"     // the owner whether to go on
 	DoFinish  Do = "finish"  // the last reply is the answer
 	DoFail    Do = "fail"    // end with a failure mail
 	DoEnd     Do = "end"     // end as the owner asked
@@ -37,8 +38,9 @@ type Todo struct {
 	Open  bool      // it is on disk already
 	After time.Time // not before; zero: now
 
-	For  string // of DoWait: approval or question
-	Fail Fail   // of DoFail
+	For   string // of DoWait: approval, question or limit
+	Limit Limit  // of DoAsk
+	Fail  Fail   // of DoFail
 }
 
 // Fail says why a run fails.
@@ -77,6 +79,8 @@ func Next(s State) Todo {
 			return Todo{Do: DoBusy}
 		}
 		return Todo{Do: DoEnd}
+	case s.asking():
+		return Todo{Do: DoWait, For: decisionLimit}
 	case !s.settled() && overCalls(s):
 		return Todo{Do: DoFail, Fail: FailLimit}
 	case step.Do != "":

@@ -309,6 +309,7 @@ func (s *session) launchTool(ctx context.Context, id string) {
 		args = c.Args
 	}
 	ws, broken := s.workspace(ctx)
+	run := s.run
 	var cancel context.CancelCauseFunc
 	if c.Class == tools.OnceOnly {
 		ctx, cancel = graceful(ctx, grace)
@@ -320,7 +321,12 @@ func (s *session) launchTool(ctx context.Context, id string) {
 			out.tool = tools.Outcome{Error: true, Content: "Not done: the mails of the task could not be read."}
 			return
 		}
-		out.tool = s.a.opt.Tools.Run(ctx, ws, tools.Call{Name: c.Name, Args: args})
+		call := tools.Call{Name: c.Name, Args: args, Key: s.id + "/" + c.ID}
+		if own := ownTool(c.Name); own != nil {
+			out.tool = own.run(ctx, s.a, s.account, run, call)
+			return
+		}
+		out.tool = s.a.opt.Tools.Run(ctx, ws, call)
 	})
 }
 

@@ -30,7 +30,8 @@ type State struct {
 
 	Out      []OutChange // of /out, in order; the newest of a name counts
 	Cancel   *EvCancel
-	Stop     *EvDecided // the owner answered "stop" to an unknown outcome
+	Asks     []LimitAsk // questions about the run as a whole, in order
+	Stop     *EvDecided // the owner answered "stop" to an unknown outcome or a limit
 	Finished *EvFinished
 
 	// Of this process: the open model intent was made by an earlier one.
@@ -87,7 +88,7 @@ func (s *State) clone() State {
 		next.Turns = slices.Clone(s.Turns)
 		next.Turns[i].Calls = slices.Clone(s.Turns[i].Calls)
 	}
-	next.Out = slices.Clip(s.Out)
+	next.Out, next.Asks = slices.Clip(s.Out), slices.Clip(s.Asks)
 	return next
 }
 
@@ -179,6 +180,10 @@ func (s *State) apply(e Event) string {
 		return s.reply(e.Reply)
 	case e.ModelFail != nil:
 		return s.modelFail(e.ModelFail)
+	case e.Asked != nil && e.Asked.Call == "":
+		return s.askedLimit(*e.Asked)
+	case e.Decided != nil && e.Decided.Call == "":
+		return s.decidedLimit(e.Decided)
 	case e.Cancel != nil:
 		if s.Cancel == nil { // the first counts
 			s.Cancel = e.Cancel

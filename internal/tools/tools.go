@@ -1,6 +1,7 @@
-// Package tools holds the built-in tools. Files are the file tools over three
-// places: /local/<id> (granted folders, contained with os.Root), /in (the task's
-// attachments, read-only) and /out (what comes back as attachments).
+// Package tools holds what the agent's calls do: Set is a source of tools, Join makes
+// one of several. Files are the file tools over three places: /local/<id> (granted
+// folders, contained with os.Root), /in (the task's attachments, read-only) and /out
+// (what comes back as attachments).
 package tools
 
 import (
@@ -15,9 +16,10 @@ import (
 type Class string
 
 const (
-	ReadOnly   Class = "read-only"  // run again
-	Idempotent Class = "idempotent" // run again
-	OnceOnly   Class = "once-only"  // never again by itself: ask
+	ReadOnly     Class = "read-only"    // run again
+	Idempotent   Class = "idempotent"   // run again with the same Call.Key
+	Reconcilable Class = "reconcilable" // look whether it happened (Prober); ask when that does not tell
+	OnceOnly     Class = "once-only"    // never again by itself: ask
 )
 
 // Rule is what policy says about a call.
@@ -41,6 +43,29 @@ type Spec struct {
 type Call struct {
 	Name string
 	Args json.RawMessage
+	// Key names this call among all calls of all runs, the same at every attempt:
+	// "<run>/<call id>". Empty while it is only planned.
+	Key string
+}
+
+// Set is a source of tools. The methods are safe for concurrent use.
+type Set interface {
+	// Specs lists the tools in a fixed order, names unique.
+	Specs() []Spec
+	// Plan says what a call would do, from its arguments and the settings alone, without
+	// any effect. A tool that the set does not have is Invalid.
+	Plan(Call) Plan
+	// Run makes the call, and none that Plan denies. It returns when the call has ended, or
+	// soon after ctx has; Outcome.Unknown says that it may go on or have happened.
+	Run(ctx context.Context, w Workspace, c Call) Outcome
+}
+
+// Prober is a Set with Reconcilable tools.
+type Prober interface {
+	// Probe looks for the effect of a call that was begun under c.Key. When it is found,
+	// Outcome is that of the call; when it surely never happened and will not, found is
+	// false. An error, *providers.Error or any other, says that it cannot be told.
+	Probe(ctx context.Context, w Workspace, c Call) (out Outcome, found bool, err error)
 }
 
 // Plan is what a call would do, from its arguments and the grants alone.
@@ -147,7 +172,7 @@ type job struct {
 func (f *Files) prepare(c Call) (*job, Plan) {
 	t := toolNamed(c.Name)
 	if t == nil {
-		return nil, Plan{Class: OnceOnly, Rule: Invalid, Reason: "there is no tool " + Show(c.Name)}
+		return nil, noTool(c.Name)
 	}
 	invalid := func(err error) (*job, Plan) {
 		return nil, Plan{Class: t.class, Rule: Invalid, Reason: err.Error()}

@@ -255,7 +255,7 @@ func TestPlan(t *testing.T) {
 		{"search_files", `{"path":"/","query":"a\nb"}`, ReadOnly, Invalid, "one line"},
 		{"rm_rf", `{}`, OnceOnly, Invalid, "no tool rm_rf"},
 	} {
-		p := b.f.Plan(Call{tt.name, json.RawMessage(tt.args)})
+		p := b.f.Plan(Call{Name: tt.name, Args: json.RawMessage(tt.args)})
 		text := p.Sentence
 		if p.Rule == Invalid || p.Rule == Deny {
 			text = p.Reason
@@ -264,7 +264,7 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s %.80s\n got %s %s %q\nwant %s %s %q", tt.name, tt.args, p.Class, p.Rule, text, tt.class, tt.rule, tt.text)
 		}
 		if p.Rule == Invalid || p.Rule == Deny {
-			o := b.f.Run(context.Background(), b.w, Call{tt.name, json.RawMessage(tt.args)})
+			o := b.f.Run(context.Background(), b.w, Call{Name: tt.name, Args: json.RawMessage(tt.args)})
 			if !o.Error || o.Content != p.Reason || len(o.Out) > 0 {
 				t.Errorf("%s %.80s was run: %+v", tt.name, tt.args, o)
 			}
