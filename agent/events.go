@@ -39,10 +39,14 @@ type EvStarted struct {
 	Limits Limits               `json:"limits"`
 }
 
-// Limits of a run; zero is none.
+// Limits of a run; zero is none. Tokens and Cost are of the run and of what it gave to
+// workers.
 type Limits struct {
-	ModelCalls int `json:"model_calls"`
-	ToolCalls  int `json:"tool_calls"`
+	ModelCalls int           `json:"model_calls"`
+	ToolCalls  int           `json:"tool_calls"`
+	Tokens     int64         `json:"tokens,omitempty"` // input and output
+	Cost       float64       `json:"cost,omitempty"`   // USD, where the provider or the price table says it
+	Time       time.Duration `json:"time,omitempty"`   // since it began, waits for a person aside
 }
 
 // EvIntent is written before a model call: the N-th, counted from 1. Epoch is the
