@@ -52,11 +52,7 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 // started freezes what a run works with.
 func (a *Agent) started(o owner, model string) *EvStarted {
 	e := &EvStarted{Model: model, System: systemPrompt(o), Limits: a.opt.Limits}
-	specs := a.opt.Tools.Specs()
-	for _, t := range ownTools {
-		specs = append(specs, t.spec)
-	}
-	for _, t := range specs {
+	for _, t := range slices.Concat(a.opt.Tools.Specs(), a.ownSpecs()) {
 		e.Tools = append(e.Tools, providers.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
 	}
 	return e

@@ -10,6 +10,8 @@ import (
 // own is a tool that acts on the run itself, not on the world: the agent carries it out.
 type own struct {
 	spec tools.Spec
+	// offer gives the spec as it is now, and whether there is anything to offer; nil: spec.
+	offer func(*Agent) (tools.Spec, bool)
 	// plan is as of tools.Set.
 	plan func(*Agent, tools.Call) tools.Plan
 	// begin commits the intent of a call in a way of its own, with changes beside it. nil:
@@ -20,14 +22,30 @@ type own struct {
 	run func(context.Context, *Agent, mailbox.AccountID, Run, tools.Call) tools.Outcome
 }
 
-// ownTools are offered to every run, after the tools of Options.
-var ownTools = []own{}
+// ownTools are offered to every run, after the tools of Options. It is a function because
+// the rows lead back to it.
+func ownTools() []own { return nil }
+
+// ownSpecs are the own tools as they are now.
+func (a *Agent) ownSpecs() []tools.Spec {
+	var specs []tools.Spec
+	for _, t := range ownTools() {
+		spec, ok := t.spec, true
+		if t.offer != nil {
+			spec, ok = t.offer(a)
+		}
+		if ok {
+			specs = append(specs, spec)
+		}
+	}
+	return specs
+}
 
 // ownTool is the own tool of a name, nil for none.
 func ownTool(name string) *own {
-	for i := range ownTools {
-		if ownTools[i].spec.Name == name {
-			return &ownTools[i]
+	for _, t := range ownTools() {
+		if t.spec.Name == name {
+			return &t
 		}
 	}
 	return nil
