@@ -1,7 +1,10 @@
 package imapserver
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -10,30 +13,35 @@ import (
 	"testing"
 )
 
-// BenchmarkAppendFloor is the least a durable APPEND can cost with the store's syncs:
-// the bytes of all letters that wait go to a file, that is synced, then a page that
-// says they count, and that is synced. Compare BenchmarkAppend with it, in one run.
+// BenchmarkAppendFloor is the least a durable APPEND can cost with the store's syncs, and
+// BenchmarkAppend is to be compared with it in one run: the same letters come over the
+// same kind of connection; the bytes of all that wait go to a file, that is synced, then
+// a page that says they count, and that is synced. Nothing is parsed, hashed or indexed.
 func BenchmarkAppendFloor(b *testing.B) {
 	for _, conns := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint("conns=", conns), func(b *testing.B) {
-			f, err := os.Create(filepath.Join(b.TempDir(), "floor"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer f.Close()
-			queue := make(chan chan error, conns)
-			go floor(f, queue)
-			defer close(queue)
+			addr := serveFloor(b)
 			var n atomic.Int64
 			var wg sync.WaitGroup
+			lines := make([]net.Conn, conns)
+			for i := range lines {
+				c, err := net.Dial("tcp", addr)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer c.Close()
+				lines[i] = c
+			}
 			b.ResetTimer()
-			for range conns {
+			for _, c := range lines {
 				wg.Go(func() {
-					done := make(chan error)
+					answers := bufio.NewReader(c)
 					for i := n.Add(1); i <= int64(b.N); i = n.Add(1) {
-						queue <- done
-						if err := <-done; err != nil {
+						text := letter(i)
+						io.WriteString(c, fmt.Sprintf("zz APPEND INBOX {%d+}\r\n%s\r\n", len(text), text))
+						if _, err := answers.ReadString('\n'); err != nil {
 							b.Error(err)
+							return
 						}
 					}
 				})
@@ -44,9 +52,65 @@ func BenchmarkAppendFloor(b *testing.B) {
 	}
 }
 
-// floor writes a letter for everybody who waits, and answers them together.
-func floor(f *os.File, queue chan chan error) {
-	text := []byte(letter(1))
+// pending is a letter that waits for its sync.
+type pending struct {
+	text []byte
+	done chan error
+}
+
+// serveFloor takes letters and answers each when it is on disk.
+func serveFloor(b *testing.B) (addr string) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "floor"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	queue := make(chan pending, 64)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { takeFloor(c, queue) })
+		}
+	})
+	go floor(f, queue)
+	b.Cleanup(func() { l.Close(); wg.Wait(); close(queue); f.Close() })
+	return l.Addr().String()
+}
+
+// takeFloor reads letters from one connection.
+func takeFloor(c net.Conn, queue chan<- pending) {
+	defer c.Close()
+	in, done := bufio.NewReader(c), make(chan error)
+	var buf []byte
+	for {
+		line, err := in.ReadString('\n')
+		var size int
+		if n, _ := fmt.Sscanf(line, "zz APPEND INBOX {%d+}", &size); n != 1 || err != nil {
+			return
+		}
+		if cap(buf) < size+2 {
+			buf = make([]byte, size+2)
+		}
+		if _, err := io.ReadFull(in, buf[:size+2]); err != nil {
+			return
+		}
+		queue <- pending{buf[:size], done}
+		if <-done != nil {
+			return
+		}
+		io.WriteString(c, "zz OK\r\n")
+	}
+}
+
+// floor writes the letters of everybody who waits, and answers them together.
+func floor(f *os.File, queue <-chan pending) {
 	end := int64(4096)
 	put := func(b []byte, at int64) error {
 		if _, err := f.WriteAt(b, at); err != nil {
@@ -55,20 +119,20 @@ func floor(f *os.File, queue chan chan error) {
 		return syscall.Fdatasync(int(f.Fd()))
 	}
 	for first := range queue {
-		group := append([]chan error{first}, make([]chan error, 0, len(queue))...)
+		group := append([]pending{first}, make([]pending, 0, len(queue))...)
 		for range len(queue) {
 			group = append(group, <-queue)
 		}
-		data := make([]byte, 0, len(group)*len(text))
-		for range group {
-			data = append(data, text...)
+		var data []byte
+		for _, p := range group {
+			data = append(data, p.text...)
 		}
 		err := put(data, end)
 		if end += int64(len(data)); err == nil {
 			err = put(make([]byte, 4096), 0)
 		}
-		for _, done := range group {
-			done <- err
+		for _, p := range group {
+			p.done <- err
 		}
 	}
 }

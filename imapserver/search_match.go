@@ -47,6 +47,9 @@ type matcher struct {
 	want  mailbox.Want // what all keys together may need
 	cheap mailbox.Want // the part of it to look at before bodies are read; 0: nothing is gained by that
 	*folder
+	// fields: a key wants more of the structure than the Date field.
+	fields bool
+	dated  mime.Structure // holds the date of the candidate in hand, when that is all
 
 	mu    *sync.Mutex // guards what follows, and the session, while twins are at work
 	spans map[*searchKey][]span
@@ -116,6 +119,7 @@ func wantOf(op searchOp) mailbox.Want {
 func (m *matcher) plan(k *searchKey) {
 	need := wantOf(k.op)
 	m.want |= need
+	m.fields = m.fields || need == mailbox.WantStructure && (k.op < opSentSince || k.op > opSentOn)
 	if need&mailbox.WantBody == 0 {
 		m.cheap |= need
 	}
@@ -130,6 +134,9 @@ func (m *matcher) judge(k *searchKey, d *candidate, it *mailbox.Item, want mailb
 	switch {
 	case want&mailbox.WantBody != 0:
 		d.structure, err = it.Structure()
+	case want&mailbox.WantStructure != 0 && !m.fields:
+		d.structure = &m.dated
+		m.dated.Date, err = it.Sent()
 	case want&mailbox.WantStructure != 0:
 		d.structure, err = it.Fields()
 	}

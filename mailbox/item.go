@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"fmt"
+	"time"
 
 	"pizza/internal/mime"
 )
@@ -66,6 +67,15 @@ func (it *Item) Fields() (*mime.Structure, error) {
 	}
 	s, err := mime.DecodeFields(it.Encoded)
 	return s, it.judge(err)
+}
+
+// Sent is Structure's Date alone, at a fraction of the cost again.
+func (it *Item) Sent() (time.Time, error) {
+	if it.Encoded == nil {
+		return time.Time{}, nil
+	}
+	t, err := mime.DecodeDate(it.Encoded)
+	return t, it.judge(err)
 }
 
 func (it *Item) judge(err error) error {

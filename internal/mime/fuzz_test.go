@@ -38,14 +38,19 @@ func FuzzParse(f *testing.F) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add(Encode(parse(f, "From: a@b\r\n\r\nx")))
+	f.Add(Encode(parse(f, "From: a@b, C <c@d>\r\nTo: e@f\r\nReferences: <1@a> <2@a>\r\nIn-Reply-To: <2@a>\r\nMessage-ID: <3@a>\r\nSubject: s\r\nDate: Tue, 1 Dec 2026 18:00:00 +0530\r\n\r\nx")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _, _, _ = Rendered(b)
 		fields, ferr := DecodeFields(b)
+		sent, serr := DecodeDate(b)
 		if s, err := Decode(b); err == nil {
 			s.Root.Walk(func([]int, *Part) bool { return true })
 			s.Root, s.Envelope, s.Body, s.BodyStructure = nil, nil, nil, nil
 			if ferr != nil || !reflect.DeepEqual(fields, s) {
 				t.Fatalf("DecodeFields: %v", ferr)
+			}
+			if serr != nil || !reflect.DeepEqual(sent, s.Date) {
+				t.Fatalf("DecodeDate: %v, %v", sent, serr)
 			}
 		}
 	})
