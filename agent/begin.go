@@ -21,7 +21,7 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 	th.Runs++
 	run := &Run{
 		ID: runID(th.Task, th.Runs), Task: th.Task, State: Queued, Inputs: in,
-		Model: a.modelOf(in), Subject: in[len(in)-1].Subject, Created: now, Changed: now,
+		Model: a.modelOf(in), Subject: in[len(in)-1].Subject, Created: now, Changed: now, From: th.From,
 	}
 	th.Active = run.ID
 	events := []Event{{At: now, Started: a.started(o, run.Model)}}
@@ -116,7 +116,7 @@ func (a *Agent) showStatus(ctx context.Context, o owner, th *Thread, run *Run, s
 	out := a.letter(o, th, KindStatus, run.ID, run.Inputs[len(run.Inputs)-1])
 	s := mail.Status{
 		Task: run.Task, Subject: run.Subject, State: string(run.State), For: run.For, Model: run.Model,
-		Since: a.local(run.Created), Now: a.local(a.now()), Steps: st.ModelCalls, Last: lastDone(st),
+		Since: a.local(run.Created), Now: a.local(a.now()), Steps: st.ModelCalls, Last: lastDone(st), Origin: run.origin(),
 	}
 	out.Subject, out.Plain, out.AutoSubmitted = mail.StatusSubject(s), mail.StatusText(s), "auto-generated"
 	add, err := a.post(ctx, o.Account, out, mailbox.AddMessage{

@@ -67,7 +67,7 @@ func (d *draft) finish(ctx context.Context, e ending) error {
 		return err
 	}
 	for _, m := range dropped {
-		next = append(next, mailbox.Hold{Message: m.Message, Name: runHold(runID(d.run.Task, d.s.number()+1)), Release: true})
+		next = append(next, mailbox.Hold{Message: m.Message, Name: runHold(runID(d.run.Task, runNumber(d.run.ID)+1)), Release: true})
 	}
 	d.ops = append(append(d.ops, ops...), next...)
 	d.over = true
@@ -113,6 +113,7 @@ func (a *Agent) lastMail(ctx context.Context, o owner, th *Thread, d *draft, e e
 		TokensIn: int64(d.st.Usage.Input), TokensOut: int64(d.st.Usage.Output),
 		Cost: costText(d.st.Usage.Cost), Took: a.now().Sub(d.run.Created),
 	})
+	out.Footer = strings.TrimSpace(d.run.origin() + " " + out.Footer)
 	out.Attachments = a.attachments(ctx, o, d.st.Files())
 	return out
 }

@@ -85,8 +85,12 @@ func (s *session) input(ctx context.Context, in Inbound) (*input, error) {
 func (s *session) earlier(ctx context.Context) ([]providers.Message, error) {
 	prior := []providers.Message{} // not nil: read
 	size := 0
-	for n := s.number() - 1; n >= 1 && len(prior) < 2*maxEarlierRuns; n-- {
-		turns, err := s.earlierRun(ctx, runID(s.run.Task, n))
+	runs, err := s.lineage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range runs {
+		turns, err := s.earlierRun(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -103,21 +107,21 @@ func (s *session) earlier(ctx context.Context) ([]providers.Message, error) {
 	return prior, nil
 }
 
-// number is n of the run id <task>.<n>.
-func (s *session) number() int {
-	n := 0
-	for _, c := range s.id[min(len(s.run.Task)+1, len(s.id)):] {
-		n = n*10 + int(c-'0')
-	}
-	return n
-}
+// errEnough ends the reading of a journal.
+var errEnough = errors.New("enough")
 
 // earlierRun is one earlier run as a pair of messages. A journal that cannot be read
 // is told, and stops nobody.
-func (s *session) earlierRun(ctx context.Context, run string) ([]providers.Message, error) {
+func (s *session) earlierRun(ctx context.Context, p past) ([]providers.Message, error) {
 	user := providers.Message{Role: providers.User}
 	answer := "(This ended without an answer.)"
-	err := s.a.store.Events(ctx, s.account, runKey(run), 1, func(_ uint64, b []byte) error {
+	if p.seq > 0 {
+		answer = "(This was still being worked on when the thread branched off here.)"
+	}
+	err := s.a.store.Events(ctx, s.account, runKey(p.run), 1, func(seq uint64, b []byte) error {
+		if p.seq > 0 && seq > p.seq {
+			return errEnough
+		}
 		e, err := decodeEvent(b)
 		switch {
 		case err != nil:
@@ -133,6 +137,9 @@ func (s *session) earlierRun(ctx context.Context, run string) ([]providers.Messa
 		}
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	if len(user.Parts) == 0 {
 		user.Parts = []providers.Part{{Kind: providers.Text, Text: "(An earlier mail.)"}}
 	}
@@ -172,8 +179,13 @@ func (s *session) workspace(ctx context.Context) (workspace, error) {
 func (s *session) mails(ctx context.Context) ([]Inbound, error) {
 	if s.before == nil {
 		s.before = []Inbound{} // not nil: read
-		for n := s.number() - 1; n >= 1 && n >= s.number()-maxEarlierRuns; n-- {
-			rec, err := s.a.store.Record(ctx, s.account, runKey(runID(s.run.Task, n)))
+		runs, err := s.lineage(ctx)
+		if err != nil {
+			s.before = nil
+			return nil, err
+		}
+		for _, p := range runs {
+			rec, err := s.a.store.Record(ctx, s.account, runKey(p.run))
 			if isKind(err, mailbox.NotFound) {
 				continue
 			}
@@ -183,7 +195,9 @@ func (s *session) mails(ctx context.Context) ([]Inbound, error) {
 			}
 			var run Run
 			if json.Unmarshal(rec.Value, &run) == nil {
-				s.before = append(s.before, run.Inputs...)
+				s.before = append(s.before, slices.DeleteFunc(run.Inputs, func(m Inbound) bool {
+					return !p.at.IsZero() && m.Date.After(p.at)
+				})...)
 			}
 		}
 	}

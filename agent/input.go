@@ -39,6 +39,9 @@ func (a *Agent) readInput(ctx context.Context, account mailbox.AccountID, in Inb
 	if err != nil {
 		return nil, err
 	}
+	if in.Fork {
+		r.New = mail.AfterFork(r.New)
+	}
 	parts := a.partsOf(in, r)
 	if in.Dropped {
 		parts = a.droppedParts(in, msg, r)

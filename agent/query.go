@@ -23,7 +23,10 @@ type Shown struct {
 	Text    string     `json:"text,omitempty"`  // what the newest run ended with
 	Queue   int        `json:"queue,omitempty"` // mails that wait for the next run
 	Runs    []ShownRun `json:"runs"`            // oldest first
-	Open    []Decision `json:"open,omitempty"`  // decisions that wait, oldest first
+	// From is where the task branched off another one; Branches are the tasks that did from it.
+	From     *Fork      `json:"from,omitempty"`
+	Branches []string   `json:"branches,omitempty"`
+	Open     []Decision `json:"open,omitempty"` // decisions that wait, oldest first
 	// Decision is the one that was asked for by its id, open or not.
 	Decision *Decision `json:"decision,omitempty"`
 }
@@ -109,7 +112,17 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	if err != nil {
 		return Shown{}, err
 	}
-	s := Shown{Task: f.Task, Subject: th.Subject, Queue: len(th.Queue)}
+	s := Shown{Task: f.Task, Subject: th.Subject, Queue: len(th.Queue), From: th.From}
+	branches, err := a.branches(ctx, account, f.Task)
+	if err != nil {
+		return Shown{}, err
+	}
+	for _, b := range branches {
+		s.Branches = append(s.Branches, b.Task)
+	}
+	if th.Runs == 0 {
+		s.State, s.Text = Done, "Nothing was sent to this task yet."
+	}
 	for _, r := range runsOf(recs) {
 		r.State = a.stateNow(account, r)
 		s.State, s.For = r.State, r.For

@@ -66,6 +66,7 @@ const (
 	indexOfMessage     = "ofmsg/"  // + message id in decimal, of decision and run records (status message)
 	indexDeciding      = "moving/" // + login, of decision records in a move's window
 	indexPrune         = "prune/"  // + day, of records that go then
+	indexForks         = "forks/"  // + task id, of thread records that branched off from it
 )
 
 func hash16(s string) string {
@@ -92,6 +93,8 @@ type Thread struct {
 	// Depth counts how many results this task goes back to by drops into Tasks: 0 for mail
 	// that was sent or is not ours, 1 for a result of such a task.
 	Depth int `json:"depth,omitempty"`
+	// From is where it branched off another task.
+	From *Fork `json:"from,omitempty"`
 }
 
 // Inbound names a mail that is input of a run.
@@ -104,6 +107,8 @@ type Inbound struct {
 	Model string `json:"model,omitempty"`
 	// Dropped: the person put it into Tasks; who wrote it is not known.
 	Dropped bool `json:"dropped,omitempty"`
+	// Fork: its first line, the word fork, is not for the model.
+	Fork bool `json:"fork,omitempty"`
 }
 
 // RunState is a named state of a run.
@@ -140,6 +145,7 @@ type Run struct {
 	// programs may still show.
 	Replaced []imap.UID `json:"replaced,omitempty"`
 	Result   string     `json:"result,omitempty"` // Message-ID of the mail that ended it
+	From     *Fork      `json:"from,omitempty"`   // of Thread
 	Error    string     `json:"error,omitempty"`  // of a failed run, for lists
 }
 
@@ -219,7 +225,7 @@ type MessageRef struct {
 	Run      string `json:"run,omitempty"`
 	Decision string `json:"decision,omitempty"`
 	Kind     string `json:"kind,omitempty"` // KindResult...; empty for a person's mail
-	// Message is the stored message, of mails of ours that may be answered.
+	// Message is the stored message, but of a status and of what asks for a decision.
 	Message mailbox.MessageID `json:"message,omitempty"`
 	Ours    bool              `json:"ours,omitempty"`
 	// Ask is the id of the question it puts (record "ask/..."), which is no decision of a run.

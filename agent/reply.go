@@ -38,6 +38,11 @@ func (a *Agent) replyOps(ctx context.Context, in *intake, p *plan, ref MessageRe
 		if done || err != nil {
 			return err
 		}
+	default:
+		done, err := a.forkReply(ctx, in, p, ref)
+		if done || err != nil {
+			return err
+		}
 	}
 	return a.taskOps(ctx, in, p, ref.Task)
 }
@@ -57,20 +62,15 @@ func (a *Agent) wordReply(ctx context.Context, in *intake, p *plan, ref MessageR
 	case mail.CancelTask:
 		return true, a.cancelReply(ctx, in, p, ref.Task)
 	case mail.Fork:
-		p.receipt.Task, p.receipt.Note = ref.Task, "not done; see your inbox"
-		return true, a.tellOps(ctx, in, p, ref, note{
-			subject: "Not done: fork", text: "Forking a task is not available yet. Nothing was done.\n\nTo start anew, send a new mail to " + a.pizzaAddress() + ".\n",
-		})
+		return a.forkOps(ctx, in, p, ref, d.Text != "" || len(r.Attachments) > 0)
 	}
 	return false, nil
 }
 
-func (a *Agent) pizzaAddress() string { return pizzaUser + "@" + a.opt.Domain }
-
 // cancelReply cancels the live run of a task. The run's own last mail confirms it.
 func (a *Agent) cancelReply(ctx context.Context, in *intake, p *plan, task string) error {
 	p.receipt.Task = task
-	p.add(in.refOps(MessageRef{Task: task})...)
+	p.add(in.refOps(MessageRef{Task: task, Message: p.msg.ID})...)
 	run, err := a.findRun(ctx, in.account(), task)
 	if err == nil {
 		var ops []mailbox.Op
@@ -103,7 +103,7 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 		return err
 	}
 	p.receipt.Task = d.Task
-	p.add(in.refOps(MessageRef{Task: d.Task, Run: d.Run, Decision: d.ID})...)
+	p.add(in.refOps(MessageRef{Task: d.Task, Run: d.Run, Decision: d.ID, Message: p.msg.ID})...)
 	r, err := mail.Read(in.body, in.body.Size(), in.structure, d.Text)
 	if err != nil {
 		return err

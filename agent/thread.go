@@ -22,16 +22,25 @@ func (a *Agent) thread(ctx context.Context, account mailbox.AccountID, task stri
 	if err != nil {
 		return nil, 0, err
 	}
+	th, err := decodeThread(rec)
+	return th, rec.Version, err
+}
+
+func decodeThread(rec mailbox.Record) (*Thread, error) {
 	var th Thread
 	if err := json.Unmarshal(rec.Value, &th); err != nil {
-		return nil, 0, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+		return nil, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
 	}
-	return &th, rec.Version, nil
+	return &th, nil
 }
 
 // threadPut writes a thread's record with its index keys.
 func threadPut(th *Thread, version uint64) mailbox.PutRecord {
-	return mailbox.PutRecord{Key: threadKey(th.Task), Version: version, Value: mustJSON(th), Index: []string{indexToken + th.Token}}
+	index := []string{indexToken + th.Token}
+	if th.From != nil {
+		index = append(index, indexForks+th.From.Task)
+	}
+	return mailbox.PutRecord{Key: threadKey(th.Task), Version: version, Value: mustJSON(th), Index: index}
 }
 
 // follow makes messageID the newest mail of the thread.
@@ -116,7 +125,7 @@ func (a *Agent) taskOps(ctx context.Context, in *intake, p *plan, task string) e
 	p.msg.Hold = append(p.msg.Hold, runHold(run))
 	p.receipt.Task = th.Task
 	p.add(threadPut(th, version))
-	p.add(in.refOps(MessageRef{Task: th.Task})...)
+	p.add(in.refOps(MessageRef{Task: th.Task, Message: p.msg.ID})...)
 	return nil
 }
 

@@ -102,7 +102,7 @@ func printShown(w io.Writer, s agent.Shown) error {
 	if s.Queue > 0 {
 		state += fmt.Sprintf(", %s more to come", count(s.Queue, "mail"))
 	}
-	if _, err := fmt.Fprintf(w, "task %s: %s\n%s\n", s.Task, visible(s.Subject), state); err != nil {
+	if _, err := fmt.Fprintf(w, "task %s: %s\n%s\n%s", s.Task, visible(s.Subject), state, branchLines(s)); err != nil {
 		return err
 	}
 	for _, run := range s.Runs {
@@ -119,6 +119,18 @@ func printShown(w io.Writer, s agent.Shown) error {
 		}
 	}
 	return printOpen(w, s)
+}
+
+// branchLines say where a task came from, and which came from it.
+func branchLines(s agent.Shown) string {
+	text := ""
+	if s.From != nil {
+		text = visible(s.From.String()) + "\n"
+	}
+	if len(s.Branches) > 0 {
+		text += "branches: " + strings.Join(s.Branches, ", ") + "\n"
+	}
+	return text
 }
 
 // printOpen lists the decisions that wait and how to answer them.

@@ -384,3 +384,14 @@ func claim(seen map[int]bool, d *Decision, n int) string {
 	}
 	return ""
 }
+
+// AfterFork is newText, which is what NewText gave, without its first line: the word fork.
+func AfterFork(newText string) string {
+	lines := splitLines(newText)
+	for i, l := range lines {
+		if strings.TrimSpace(visible(l)) != "" {
+			return strings.TrimSpace(strings.Join(lines[i+1:], "\n"))
+		}
+	}
+	return newText
+}

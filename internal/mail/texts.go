@@ -207,6 +207,7 @@ type Status struct {
 	Now                              time.Time // when this was written
 	Steps                            int       // calls made so far
 	Last                             string    // what it did last, one sentence
+	Origin                           string    // where the task came from, one sentence
 }
 
 // StatusText is the text of the message in Running.
@@ -223,6 +224,9 @@ func StatusText(s Status) string {
 	}
 	if s.Last != "" {
 		lines = append(lines, "Last:  "+clip(oneLine(s.Last), 300))
+	}
+	if s.Origin != "" {
+		lines = append(lines, "From:  "+clip(oneLine(s.Origin), 300))
 	}
 	if !s.Now.IsZero() {
 		lines = append(lines, "As of: "+when(s.Now))
