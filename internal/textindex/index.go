@@ -191,28 +191,45 @@ func (x *Index) Flush() error {
 func (x *Index) temp() string { return filepath.Join(x.dir, "new"+tempSuffix) }
 
 // replace gives a new segment its name and puts it in the place of others, or of the
-// tail when there are none.
+// tail when there are none. A disk that is busy may take seconds to rename and remove:
+// queries do not wait for that, but where the name stays the same.
 func (x *Index) replace(s *segment, old []*segment) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	path := filepath.Join(x.dir, fmt.Sprintf("%016x-%016x%s", s.from, s.to, suffix))
-	if err := os.Rename(s.path, path); err != nil {
+	temp := s.path
+	s.path = filepath.Join(x.dir, fmt.Sprintf("%016x-%016x%s", s.from, s.to, suffix))
+	anew := slices.ContainsFunc(old, func(o *segment) bool { return o.path == s.path })
+	if !anew {
+		if err := os.Rename(temp, s.path); err != nil {
+			return err
+		}
+	}
+	if err := x.swap(s, old, temp, anew); err != nil {
 		return err
 	}
-	s.path = path
+	var err error
+	for _, o := range old { // no query has them any more
+		if o.path != s.path {
+			err = errors.Join(err, remove(o.path))
+		}
+	}
+	return err
+}
+
+// swap is the part of replace that queries wait for.
+func (x *Index) swap(s *segment, old []*segment, temp string, rename bool) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if rename {
+		if err := os.Rename(temp, s.path); err != nil {
+			return err
+		}
+	}
 	x.segments = slices.DeleteFunc(x.segments, func(o *segment) bool { return slices.Contains(old, o) })
 	i := sort.Search(len(x.segments), func(i int) bool { return x.segments[i].from > s.from })
 	x.segments = slices.Insert(x.segments, i, s)
 	if old == nil {
 		x.startTail()
 	}
-	var err error
-	for _, o := range old {
-		if o.path != path {
-			err = errors.Join(err, remove(o.path))
-		}
-	}
-	return err
+	return nil
 }
 
 // Merge makes one segment of small ones when there are many, leaving out contents that

@@ -39,7 +39,8 @@ const (
 	patience  = 5 * time.Second
 	maxBehind = 1000
 	// yield is how many times as long as it has worked the worker rests while it is not
-	// quiet: it keeps up with about 500 messages a second.
+	// quiet: it keeps up with about 500 messages a second. When four times maxBehind wait
+	// all the same, it rests as long as it works.
 	yield = 3
 	// retry is how long the worker waits after a fault, such as a full disk.
 	retry = time.Minute
@@ -136,7 +137,7 @@ func (x *indexer) busy() bool {
 // awaitQuiet waits until no more mail comes in, within reason.
 func (x *indexer) awaitQuiet() (goOn bool) {
 	for begin := time.Now(); x.busy() && time.Since(begin) < patience; {
-		if from, _ := x.index.Gap(); x.committed.Load() > from+maxBehind {
+		if x.behind(maxBehind) {
 			return true
 		}
 		if !x.pause(quiet, true) {
@@ -146,10 +147,19 @@ func (x *indexer) awaitQuiet() (goOn bool) {
 	return true
 }
 
+// behind reports whether more than n contents wait.
+func (x *indexer) behind(n uint64) bool {
+	from, _ := x.index.Gap()
+	return x.committed.Load() > from+n
+}
+
 // rest makes way for others after a step, much when commits come in.
 func (x *indexer) rest(worked time.Duration) (goOn bool) {
 	if x.busy() {
-		return x.pause(yield*worked, false)
+		if !x.behind(4 * maxBehind) {
+			worked *= yield
+		}
+		return x.pause(worked, false)
 	}
 	runtime.Gosched()
 	select {
