@@ -61,7 +61,7 @@ func (s *session) request(ctx context.Context) (providers.Request, error) {
 	}
 	req := projection{
 		State: s.st, Earlier: s.prior, Inputs: inputs, Info: s.model.Info(),
-		Thread: string(s.account) + "/" + s.run.Task,
+		Thread: string(s.account) + "/" + s.run.Task, Told: s.told,
 	}.request()
 	return req, checkPairs(req)
 }

@@ -17,6 +17,25 @@ type projection struct {
 	Inputs  map[mailbox.MessageID][]providers.Part // what each mail says
 	Info    providers.Info
 	Thread  string
+	// Told keeps what became of settled turns, which is always the same; nil: nothing is
+	// kept. A conversation is many times as long as what a step adds to it.
+	Told map[*EvReply]told
+}
+
+// told is a turn of the model as messages: the reply, and the results of its calls.
+type told struct{ reply, results providers.Message }
+
+// turn is a reply with its results.
+func (p projection) turn(t Turn) told {
+	if got, ok := p.Told[t.Reply]; ok {
+		return got
+	}
+	made := told{p.assistant(t.Reply.Reply.Message), results(t.Calls)}
+	settled := !slices.ContainsFunc(t.Calls, func(c Call) bool { return c.State != callSettled })
+	if p.Told != nil && settled {
+		p.Told[t.Reply] = made
+	}
+	return made
 }
 
 // request derives the model request from the journal. It is never stored: the
@@ -39,8 +58,8 @@ func (p projection) request() providers.Request {
 			req.Messages = push(req.Messages, providers.Message{Role: providers.User, Parts: parts})
 			continue
 		}
-		req.Messages = push(req.Messages, p.assistant(t.Reply.Reply.Message))
-		req.Messages = push(req.Messages, results(t.Calls))
+		m := p.turn(t)
+		req.Messages = push(push(req.Messages, m.reply), m.results)
 	}
 	if len(req.Messages) > 0 && req.Messages[0].Role != providers.User {
 		first := providers.Message{Role: providers.User, Parts: []providers.Part{{Kind: providers.Text, Text: noText}}}
@@ -99,16 +118,26 @@ func clean(parts []providers.Part) []providers.Part {
 
 // plain makes text valid UTF-8 without control characters but tab and line feed.
 func plain(s string) string {
-	ok := func(r rune) bool { return r >= ' ' && r != 0x7f || r == '\n' || r == '\t' }
-	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0 {
+	if isPlain(s) {
 		return s
 	}
+	ok := func(r rune) bool { return r >= ' ' && r != 0x7f || r == '\n' || r == '\t' }
 	return strings.Map(func(r rune) rune {
 		if !ok(r) {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+// isPlain tells whether plain has nothing to do: control characters are single octets.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
 }
 
 // noText stands for a mail without content.
@@ -137,7 +166,7 @@ func results(calls []Call) providers.Message {
 // not alternate, a call without its result, a result without its call.
 func checkPairs(req providers.Request) error {
 	var open []string
-	seen := map[string]bool{}
+	seen := make(map[string]bool, len(req.Messages)/2)
 	last := providers.Role("")
 	for i, m := range req.Messages {
 		if err := checkRole(i, last, m.Role, open); err != nil {

@@ -31,6 +31,7 @@ type session struct {
 	inputs map[mailbox.MessageID]*input
 	prior  []providers.Message // the thread before this run, once read
 	before []Inbound           // mails of earlier runs, once read
+	told   map[*EvReply]told   // settled turns as the model is told them
 	loaded bool
 
 	inflight map[string]context.CancelCauseFunc // what runs now: calls by id, modelCall
