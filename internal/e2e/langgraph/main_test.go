@@ -20,6 +20,7 @@ type figures map[string]any
 // sides are the measurements of our side. Each gets its own arguments.
 var sides = map[string]func(args []string) (figures, error){
 	"w1":      sideW1,
+	"loop":    sideLoop,
 	"w2prep":  sideW2Prep,
 	"w2":      sideW2,
 	"w3":      sideW3,

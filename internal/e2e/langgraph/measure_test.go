@@ -20,7 +20,7 @@ type usage struct {
 	at      time.Time
 	cpu     time.Duration // user and system
 	system  time.Duration
-	written int64         // octets passed to write(2)
+	written int64 // octets passed to write(2)
 }
 
 func used() usage {

@@ -93,6 +93,26 @@ func sideW1(args []string) (figures, error) {
 	return f, errors.Join(o.done(2), o.close())
 }
 
+// sideLoop is W1 again and again, for a profile. Arguments: N, data root, times.
+func sideLoop(args []string) (figures, error) {
+	n, times := number(args, 0), number(args, 2)
+	o, err := openOffice(args[1], &scripted{steps: n}, lookups(nil))
+	if err != nil {
+		return nil, err
+	}
+	f, began := figures{"w": "loop", "N": n}, used()
+	for i := range times {
+		if _, err := o.send("pizza@localhost", "bench", task(n)); err != nil {
+			return nil, err
+		}
+		if err := o.await(mailbox.Inbox, i+1, nil); err != nil {
+			return nil, err
+		}
+	}
+	began.since(f, n*times)
+	return f, errors.Join(o.done(times), o.close())
+}
+
 // sideW2Prep runs until the approval waits, and ends. Arguments: N, data root.
 func sideW2Prep(args []string) (figures, error) {
 	o, err := openOffice(args[1], &scripted{steps: number(args, 0), send: true}, lookups(nil))
