@@ -31,7 +31,8 @@ type Options struct {
 	Account func(login string) AccountSettings
 	// Sends is how many mails of ours a thread gets within an hour; 0: 60.
 	Sends int
-	// Limits of a run; zero fields: 20 model calls, 40 tool calls.
+	// Limits of a run; zero fields: 20 model calls, 40 tool calls, no other. Calls below
+	// zero: no limit of them.
 	Limits Limits
 
 	backoff time.Duration // after a failed step, doubling; 0: 1 s
@@ -44,6 +45,8 @@ type AccountSettings struct {
 	Unread bool
 	// SentCopy says who files in Sent what the account sends.
 	SentCopy SentCopy
+	// Cap is the most that its tasks may use in a month.
+	Cap Cap
 }
 
 // SentCopy says who files in Sent what an account sends.
@@ -126,12 +129,8 @@ func (o Options) withDefaults() Options {
 	if o.Sends <= 0 {
 		o.Sends = 60
 	}
-	if o.Limits.ModelCalls <= 0 {
-		o.Limits.ModelCalls = 20
-	}
-	if o.Limits.ToolCalls <= 0 {
-		o.Limits.ToolCalls = 40
-	}
+	o.Limits.ModelCalls = limitOr(o.Limits.ModelCalls, 20)
+	o.Limits.ToolCalls = limitOr(o.Limits.ToolCalls, 40)
 	if o.slow <= 0 {
 		o.slow = 2 * time.Second
 	}
@@ -139,6 +138,14 @@ func (o Options) withDefaults() Options {
 		o.backoff = time.Second
 	}
 	return o
+}
+
+// limitOr is the limit that a number of Options.Limits stands for.
+func limitOr(n, standard int) int {
+	if n == 0 {
+		return standard
+	}
+	return max(n, 0)
 }
 
 func (a *Agent) now() time.Time { return a.opt.Now() }

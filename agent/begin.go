@@ -15,7 +15,8 @@ import (
 // beginRun begins the next run of a thread over the mails in (at least one). It
 // changes th (Active, Runs, and Sends when it tells of the cap); the caller commits
 // th with the ops, and holds the mails under runHold. The first model intent is part
-// of it: a worker starts with the call and needs no commit before.
+// of it, unless the budget does not reach so far: a worker starts with the call and needs
+// no commit before.
 func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound) ([]mailbox.Op, *Run, error) {
 	now := a.now()
 	th.Runs++
@@ -24,11 +25,19 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 		Model: a.modelOf(in), Subject: in[len(in)-1].Subject, Created: now, Changed: now, From: th.From,
 	}
 	th.Active = run.ID
-	events := []Event{{At: now, Started: a.started(o, run.Model)}}
+	started := a.started(o, run.Model)
+	a.budget(ctx, started, in)
+	events := []Event{{At: now, Started: started}}
 	for _, m := range in {
 		events = append(events, Event{At: now, Inbound: &m})
 	}
-	events = append(events, Event{At: now, Intent: &EvIntent{N: 1, Epoch: a.store.Epoch(o.Account)}})
+	st, err := Fold(events)
+	if err != nil {
+		return nil, nil, err
+	}
+	if act := Next(st); act.Do == DoCall { // else a worker asks first
+		events = append(events, Event{At: now, Intent: act.intent(a.store.Epoch(o.Account))})
+	}
 	run.Seq = uint64(len(events))
 
 	at, ops, err := a.throttle(ctx, o, th, run)

@@ -139,6 +139,11 @@ func (c *Call) end(e *EvToolEnd) string {
 	return ""
 }
 
+// changed reports whether the call did something to the world.
+func (c *Call) changed() bool {
+	return c.State == callSettled && c.End.Status == endOK && c.Class != "" && c.Class != tools.ReadOnly
+}
+
 // confirmed reports whether the owner said that the call had its effect.
 func (c *Call) confirmed() bool { return c.Decided != nil && c.Decided.Verb == "happened" }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 
 	"pizza/internal/crockford"
+	"pizza/internal/mail"
 	"pizza/mailbox"
 )
 
@@ -50,6 +51,7 @@ type verdict struct {
 	verb string
 	text string
 	by   DecidedBy
+	n    int // of "continue N"
 }
 
 // Decide closes a decision. id is the decision's, or the id of a run or task that
@@ -62,7 +64,7 @@ type verdict struct {
 // account), Invalid (a verb of another kind, or several open ones: Text lists
 // them), Conflict (decided already, or expired: Text says by whom and when).
 func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb, text string, by DecidedBy) (Decision, error) {
-	verb = strings.ToLower(strings.TrimSpace(verb))
+	verb, n := verbAndNumber(verb)
 	if by.At.IsZero() {
 		by.At = a.now()
 	}
@@ -79,7 +81,16 @@ func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb,
 	if verb == "cancel" && d.Run != "" {
 		return d, a.Cancel(ctx, account, d.Run, by)
 	}
-	return a.settle(ctx, account, d.ID, verdict{verb: verb, text: text, by: by})
+	return a.settle(ctx, account, d.ID, verdict{verb: verb, text: text, by: by, n: n})
+}
+
+// verbAndNumber takes "continue 10" apart, by the words of a reply.
+func verbAndNumber(verb string) (string, int) {
+	verb = strings.ToLower(strings.TrimSpace(verb))
+	if d, o, _ := mail.ParseDecision(mail.ForLimit, verb); o == mail.Decided && d.N > 0 {
+		return string(d.Verb), d.N
+	}
+	return verb, 0
 }
 
 // settle decides by compare-and-set until it won or somebody else did.
@@ -126,7 +137,7 @@ func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id str
 	}
 	d.By, d.Verb, d.Reason = &v.by, v.verb, v.text
 	wake, err := a.wakeOps(ctx, account, d.Run, Event{At: a.now(), Decided: &EvDecided{
-		Decision: d.ID, Call: d.Call, Verb: v.verb, Text: v.text, By: v.by,
+		Decision: d.ID, Call: d.Call, Verb: v.verb, Text: v.text, By: v.by, N: v.n,
 	}})
 	if err != nil {
 		return d, nil, err
@@ -142,7 +153,7 @@ func (a *Agent) decidable(d Decision, v verdict) (DecisionState, error) {
 		return "", decideError(mailbox.Conflict, d, a.decidedText(d))
 	}
 	to, ok := outcomes[d.Kind][v.verb]
-	if !ok || v.verb == "expire" && v.by.Via != viaExpiry {
+	if !ok || v.n > 0 && d.Kind != decisionLimit || v.verb == "expire" && v.by.Via != viaExpiry {
 		return "", decideError(mailbox.Invalid, d, wrongVerbText(d, v.verb))
 	}
 	if v.verb != "expire" && !d.Expires.IsZero() && v.by.At.After(d.Expires) {

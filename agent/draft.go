@@ -256,14 +256,18 @@ func (d *draft) callModel(ctx context.Context, act Todo) error {
 	if d.s.quiet {
 		return nil
 	}
-	d.call = true
 	if act.Open {
+		d.call = true
 		return nil
 	}
 	if err := d.join(ctx); err != nil {
 		return err
 	}
-	return d.add(Event{Intent: &EvIntent{N: act.N, Epoch: d.s.a.store.Epoch(d.s.account)}})
+	if act = Next(d.st); act.Do != DoCall { // a mail that joined brought a smaller budget
+		return d.follow(ctx)
+	}
+	d.call = true
+	return d.add(Event{Intent: act.intent(d.s.a.store.Epoch(d.s.account))})
 }
 
 // join takes the mails that came meanwhile into the run, when its model can be told

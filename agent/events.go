@@ -37,6 +37,8 @@ type EvStarted struct {
 	System string               `json:"system"`
 	Tools  []providers.ToolSpec `json:"tools"`
 	Limits Limits               `json:"limits"`
+	// Free: the model costs nothing, so that nothing is reserved for its calls.
+	Free bool `json:"free,omitempty"`
 }
 
 // Limits of a run; zero is none. Tokens and Cost are of the run and of what it gave to
@@ -46,7 +48,7 @@ type Limits struct {
 	ToolCalls  int           `json:"tool_calls"`
 	Tokens     int64         `json:"tokens,omitempty"` // input and output
 	Cost       float64       `json:"cost,omitempty"`   // USD, where the provider or the price table says it
-	Time       time.Duration `json:"time,omitempty"`   // since it began, waits for a person aside
+	Time       time.Duration `json:"time,omitempty"`   // of work: models, tools and their retries (State.Worked)
 }
 
 // EvIntent is written before a model call: the N-th, counted from 1. Epoch is the
@@ -54,6 +56,8 @@ type Limits struct {
 type EvIntent struct {
 	N     int    `json:"n"`
 	Epoch uint64 `json:"epoch,omitempty"`
+	// Reserve counts as used until the reply tells what was.
+	Reserve *Reserve `json:"reserve,omitempty"`
 }
 
 // EvReply is the model's answer to intent N, raw content as received.
@@ -69,6 +73,9 @@ type EvModelFail struct {
 	Code  string          `json:"code,omitempty"` // providers.NoKey, or none
 	Text  string          `json:"text"`
 	Retry time.Time       `json:"retry,omitempty"`
+	// Partial: a part of the reply had come, so it was billed.
+	Partial bool          `json:"partial,omitempty"`
+	Took    time.Duration `json:"took,omitempty"`
 }
 
 // EvPolicy is the decision of policy about a call: allow, ask, deny, or invalid

@@ -32,6 +32,9 @@ func (d *draft) end(ctx context.Context, act Todo) error {
 	case DoFinish:
 		return d.finish(ctx, ending{move: moveFinish, kind: KindResult, text: answerOf(&d.st)})
 	case DoEnd:
+		if ask := d.st.stoppedAt(); ask != nil {
+			return d.stopAt(ctx, *ask)
+		}
 		return d.finish(ctx, ending{move: moveCancel, kind: KindNotice, text: d.cancelText()})
 	}
 	text, short := d.s.a.failText(&d.st, d.run, act.Fail)
@@ -261,7 +264,12 @@ func (d *draft) cancelText() string {
 
 // sentence says what a call does, as a code span: its arguments come from a model.
 func (a *Agent) sentence(c Call) string {
-	return "`" + strings.ReplaceAll(oneLine(cmp.Or(a.judge(c).Sentence, "Call "+c.Name)), "`", "'") + "`"
+	return "`" + strings.ReplaceAll(a.plainSentence(c), "`", "'") + "`"
+}
+
+// plainSentence says what a call does, on one line of at most 200 characters.
+func (a *Agent) plainSentence(c Call) string {
+	return short(cmp.Or(a.judge(c).Sentence, "Call "+c.Name))
 }
 
 // doneText lists the calls that changed something, for a mail without a result.
@@ -269,7 +277,7 @@ func doneText(s *State) string {
 	var b strings.Builder
 	for _, t := range s.Turns {
 		for _, c := range t.Calls {
-			if c.State == callSettled && c.End.Status == endOK && c.Class != "" && c.Class != "read-only" {
+			if c.changed() {
 				fmt.Fprintf(&b, "- `%s`: done\n", c.Name)
 			}
 		}
@@ -294,35 +302,16 @@ func (a *Agent) failText(s *State, run Run, why Fail) (text, short string) {
 		f.Class, short = string(providers.Filtered), "model: filtered"
 	case FailWindow:
 		f.Class, short = string(providers.ContextLength), "model: context_length"
-	case FailLimit:
-		return a.limitText(s), "limit reached"
 	default:
 		f.Detail, short = "", string(why)
 	}
 	return mail.FailureText(f) + doneText(s) + partText(s), short
 }
 
-// limitText tells that a limit ended the run, with what it has.
-func (a *Agent) limitText(s *State) string {
-	l := s.Started.Limits
-	text := fmt.Sprintf("This task reached its limit and ended before it was done: it made %d model calls (at most %d) and asked for %d tool calls (at most %d).\n\nReply to this mail to have it go on",
-		s.ModelCalls, l.ModelCalls, s.ToolCalls, l.ToolCalls)
-	have := doneText(s) + partText(s)
-	if have == "" {
-		return text + ".\n"
-	}
-	return text + ": what is said below is known then.\n" + have
-}
-
 // partText is the newest text of a model that came to no end.
 func partText(s *State) string {
-	for _, t := range slices.Backward(s.Turns) {
-		if t.Reply == nil {
-			continue
-		}
-		if text := textOf(t.Reply.Reply.Message); text != "" {
-			return "\nThe last it said:\n\n" + text + "\n"
-		}
+	if text := lastSaid(s); text != "" {
+		return "\nThe last it said:\n\n" + text + "\n"
 	}
 	return ""
 }
@@ -330,7 +319,7 @@ func partText(s *State) string {
 // modelFail is the event of a failed call, with the time of the next: full jitter
 // over 1 s to 60 s, doubling, and never before what the provider asked for.
 func (a *Agent) modelFail(s *State, out outcome) *EvModelFail {
-	e := &EvModelFail{N: out.n, Class: providers.Network, Text: out.err.Error()}
+	e := &EvModelFail{N: out.n, Class: providers.Network, Text: out.err.Error(), Took: out.took}
 	var pe *providers.Error
 	if !errors.As(out.err, &pe) {
 		pe = &providers.Error{Class: providers.Network, Err: out.err}
@@ -338,6 +327,7 @@ func (a *Agent) modelFail(s *State, out outcome) *EvModelFail {
 			pe.Class = providers.Timeout
 		}
 	}
+	e.Partial = pe.Partial
 	e.Class, e.Text = pe.Class, cmp.Or(pe.Message, out.err.Error())
 	if pe.Code == providers.NoKey {
 		e.Code = providers.NoKey

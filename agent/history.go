@@ -63,6 +63,7 @@ func (s *session) request(ctx context.Context) (providers.Request, error) {
 		State: s.st, Earlier: s.prior, Inputs: inputs, Info: s.model.Info(),
 		Thread: string(s.account) + "/" + s.run.Task, Told: s.told,
 	}.request()
+	req.MaxTokens = s.st.room()
 	return req, checkPairs(req)
 }
 

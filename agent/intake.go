@@ -74,6 +74,7 @@ type intake struct {
 	fields    []mime.Field
 	targets   []target // each once
 	auto      string   // why it is automatic; "" when a person wrote it
+	budget    *Limits  // X-Pizza-Budget
 	repeat    string   // key of the record that it was taken
 	before    uint64   // version of that record, 0: none yet
 }
@@ -92,7 +93,8 @@ func (in *intake) has(p place) (target, bool) {
 }
 
 func (in *intake) inbound(id mailbox.MessageID) Inbound {
-	m := Inbound{Message: id, MessageID: in.structure.MessageID, Subject: in.structure.Subject, Date: in.sub.Received}
+	m := Inbound{Message: id, MessageID: in.structure.MessageID, Subject: in.structure.Subject, Date: in.sub.Received,
+		Budget: in.budget, Size: textSize(in.structure)}
 	for _, f := range in.fields {
 		if strings.EqualFold(f.Name, "X-Pizza-Model") {
 			m.Model = strings.TrimSpace(f.Text())
@@ -140,6 +142,9 @@ func (a *Agent) readMail(ctx context.Context, in *intake) error {
 		return err
 	}
 	if in.auto, err = a.automatic(ctx, in); err != nil {
+		return err
+	}
+	if err := a.readBudget(in); err != nil {
 		return err
 	}
 	in.repeat, err = in.repeatKey()

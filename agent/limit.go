@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"pizza/internal/crockford"
@@ -30,6 +32,8 @@ type LimitAsk struct {
 	Limit    Limit
 	Decision string
 	Decided  *EvDecided // nil while it is open
+	// Used and Need are what was used by then and what going on takes, in the limit's unit.
+	Used, Need int64
 }
 
 // askedLimit opens the question. One is open at a time, and nothing runs beside it.
@@ -39,10 +43,12 @@ func (s *State) askedLimit(e EvAsked) string {
 		return "asked about nothing"
 	case s.asking():
 		return "asked while a question about the run is open"
-	case s.Pending && !s.Stale:
-		return "asked while the model is called"
 	}
-	s.Asks = append(s.Asks, LimitAsk{Limit: e.Limit, Decision: e.Decision})
+	if s.Pending { // an intent of before a crash: no reply comes to it
+		s.lose()
+		s.Pending, s.Stale = false, false
+	}
+	s.Asks = append(s.Asks, LimitAsk{Limit: e.Limit, Decision: e.Decision, Used: s.used(e.Limit), Need: s.needs(e.Limit)})
 	return ""
 }
 
@@ -96,9 +102,11 @@ func (d *draft) askLimit(ctx context.Context, l Limit) error {
 	out.ReplyTo = &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + dec.ID, Host: a.opt.Domain}
 	out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", dec.ID})
 	out.Subject = mail.LimitSubject(dec.Sentence)
+	again, more := limitGrants(&d.st, l)
 	out.Plain, out.HTML = mail.LimitText(mail.Limit{
-		Sentence: dec.Sentence, So: doneText(&d.st) + partText(&d.st), Expires: a.local(dec.Expires),
-		ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
+		Sentence: dec.Sentence, Done: a.doneLines(&d.st), Missing: a.missing(&d.st), Said: lastSaid(&d.st),
+		Again: again, More: more, Stop: "the task ends with what it has", Without: "Without an answer the task ends with what it has.",
+		Expires: a.local(dec.Expires), ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
 	})
 	if err := d.open(ctx, &dec, out); err != nil {
 		return err
@@ -111,13 +119,133 @@ func (d *draft) askLimit(ctx context.Context, l Limit) error {
 
 // limitSentence says which limit is reached.
 func limitSentence(s *State, l Limit) string {
+	used, allowed := s.used(l), s.allowed(l)
 	switch l {
 	case LimitModelCalls:
-		return fmt.Sprintf("The task made %d model calls, which is its limit.", s.ModelCalls)
+		return "The task made " + counted(used, "model call") + ", which is its limit."
 	case LimitToolCalls:
-		return fmt.Sprintf("The task asked for %d tool calls, which is its limit.", s.ToolCalls)
+		return fmt.Sprintf("The task made %s and asks for %d more; its limit is %d.",
+			counted(used, "tool call"), s.needs(l)-used, allowed)
+	case LimitTokens:
+		return fmt.Sprintf("The task used %s of %s tokens, which are its limit, and its next model call would pass it.", grouped(used), grouped(allowed))
+	case LimitCost:
+		return fmt.Sprintf("The task cost %s of %s, which is its limit, and its next model call would pass it.", dollars(used), dollars(allowed))
+	case LimitTime:
+		return fmt.Sprintf("The task worked for %s, and its limit is %s.",
+			time.Duration(used).Round(time.Second), time.Duration(allowed).Round(time.Second))
 	}
 	return "The task reached its limit of " + string(l) + "."
+}
+
+// limitGrants says what continue gives, and what a number behind it counts.
+func limitGrants(s *State, l Limit) (again, more string) {
+	base := s.Started.Limits.of(l)
+	switch l {
+	case LimitModelCalls:
+		return "with " + counted(base, "further model call"), "to let it make that many more model calls"
+	case LimitToolCalls:
+		return "with " + counted(base, "further tool call"), "to let it make that many more tool calls, these at least"
+	case LimitTokens:
+		return "with " + grouped(base) + " further tokens", "to let it use that many more tokens"
+	case LimitCost:
+		return "with " + dollars(base) + " more", "to let it cost that many more US dollars"
+	case LimitTime:
+		return "for " + time.Duration(base).String() + " more", "to let it work for that many more minutes"
+	}
+	return "", ""
+}
+
+func counted(n int64, what string) string {
+	if n == 1 {
+		return "one " + what
+	}
+	return grouped(n) + " " + what + "s"
+}
+
+// grouped writes a number with a comma every three digits.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// dollars writes micro-USD, to the cent where there are cents.
+func dollars(n int64) string {
+	if n > 0 && n < 10_000 {
+		return fmt.Sprintf("$%.4f", float64(n)/1e6)
+	}
+	return fmt.Sprintf("$%.2f", float64(n)/1e6)
+}
+
+// missing says what the run has not come to.
+func (a *Agent) missing(s *State) []string {
+	var calls []string
+	for _, c := range s.unjudged() {
+		calls = append(calls, a.plainSentence(c))
+	}
+	if len(calls) > 0 {
+		return calls
+	}
+	return []string{"The answer: the model had not come to an end."}
+}
+
+// doneLines name the calls that changed something, one a line.
+func (a *Agent) doneLines(s *State) []string {
+	var lines []string
+	for _, t := range s.Turns {
+		for _, c := range t.Calls {
+			if c.changed() {
+				lines = append(lines, a.plainSentence(c))
+			}
+		}
+	}
+	for _, f := range s.Files() {
+		lines = append(lines, "File made: "+oneLine(f.Name)+" (it comes with the last mail)")
+	}
+	return lines
+}
+
+// lastSaid is the newest text of the model, "" for none.
+func lastSaid(s *State) string {
+	for _, t := range slices.Backward(s.Turns) {
+		if t.Reply == nil {
+			continue
+		}
+		if text := textOf(t.Reply.Reply.Message); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// stoppedAt is the question whose answer ends the run, nil when something else does.
+func (s *State) stoppedAt() *LimitAsk {
+	if n := len(s.Asks); n > 0 && s.Cancel == nil && s.Stop != nil && s.Asks[n-1].Decided == s.Stop {
+		return &s.Asks[n-1]
+	}
+	return nil
+}
+
+// stopAt ends a run at a limit, with what it has.
+func (d *draft) stopAt(ctx context.Context, ask LimitAsk) error {
+	a, by := d.s.a, d.st.Stop.By
+	e := ending{move: moveCancel, kind: KindNotice}
+	how := fmt.Sprintf("It was stopped there by %s (%s) on %s.", by.Login, by.Via, a.when(by.At))
+	if d.st.Stop.Verb == "expire" {
+		how = "Nobody said whether it shall go on, so it ended there."
+		e = ending{move: moveFail, kind: KindFailure, error: "limit reached"}
+	}
+	if ask.Limit != LimitMonth {
+		how = limitSentence(&d.st, ask.Limit) + " " + how
+	}
+	var b strings.Builder
+	b.WriteString("This task ended before it was done. " + how + "\n")
+	b.WriteString(doneText(&d.st) + partText(&d.st))
+	b.WriteString("\nReply to this mail to have it go on: what is said above is known then.\n")
+	e.text = b.String()
+	return d.finish(ctx, e)
 }
 
 // open stores a decision with its mail: in Action, and in INBOX where the settings say so.

@@ -34,9 +34,10 @@ type Todo struct {
 	Unsure []string // nobody knows whether they happened: recorded, then asked
 
 	// Of DoCall.
-	N     int       // number of the intent
-	Open  bool      // it is on disk already
-	After time.Time // not before; zero: now
+	N       int       // number of the intent
+	Open    bool      // it is on disk already
+	After   time.Time // not before; zero: now
+	Reserve Reserve   // what it books
 
 	For   string // of DoWait: approval, question or limit
 	Limit Limit  // of DoAsk
@@ -48,7 +49,6 @@ type Fail string
 
 const (
 	FailModel   Fail = "model"   // State.Failed says how
-	FailLimit   Fail = "limit"   // a limit of the run is reached
 	FailFilter  Fail = "filter"  // the provider refused by its content policy
 	FailWindow  Fail = "window"  // the context window is used up
 	FailLost    Fail = "lost"    // crashes took too many replies in a row
@@ -82,7 +82,7 @@ func Next(s State) Todo {
 	case s.asking():
 		return Todo{Do: DoWait, For: decisionLimit}
 	case !s.settled() && overCalls(s):
-		return Todo{Do: DoFail, Fail: FailLimit}
+		return Todo{Do: DoAsk, Limit: LimitToolCalls}
 	case step.Do != "":
 		return step
 	case busy:
@@ -134,21 +134,6 @@ func waitsFor(so, kind string) string {
 	return "question"
 }
 
-// overCalls reports whether the last reply asks for more calls than the run may
-// make and none of them was judged.
-func overCalls(s State) bool {
-	limit := s.Started.Limits.ToolCalls
-	if limit <= 0 || s.ToolCalls <= limit {
-		return false
-	}
-	for _, c := range s.open() {
-		if c.State != callPlanned {
-			return false
-		}
-	}
-	return true
-}
-
 // nextCall decides when no call is open.
 func nextCall(s State) Todo {
 	call := Todo{Do: DoCall, N: s.Intents + 1}
@@ -168,9 +153,10 @@ func nextCall(s State) Todo {
 			return act
 		}
 	}
-	if limit := s.Started.Limits.ModelCalls; limit > 0 && s.ModelCalls >= limit {
-		return Todo{Do: DoFail, Fail: FailLimit}
+	if l := s.overCall(); l != "" {
+		return Todo{Do: DoAsk, Limit: l}
 	}
+	call.Reserve = s.reserve()
 	return call
 }
 

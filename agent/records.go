@@ -105,6 +105,9 @@ type Inbound struct {
 	Date      time.Time         `json:"date"`
 	// Model is the model the mail asks for (X-Pizza-Model); empty: the default.
 	Model string `json:"model,omitempty"`
+	// Budget is what the mail lets its run use (X-Pizza-Budget); zero fields: as usual.
+	Budget *Limits `json:"budget,omitempty"`
+	Size   int     `json:"size,omitempty"` // octets of its text, about
 	// Dropped: the person put it into Tasks; who wrote it is not known.
 	Dropped bool `json:"dropped,omitempty"`
 	// Fork: its first line, the word fork, is not for the model.

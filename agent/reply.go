@@ -135,7 +135,7 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 			return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, mail.DifferenceText(a.about(d), diff))
 		}
 	}
-	return a.decideByReply(ctx, in, p, d, version, verdict{verb: verb, text: said.Text, by: in.by(a.now())})
+	return a.decideByReply(ctx, in, p, d, version, verdict{verb: verb, text: said.Text, by: in.by(a.now()), n: said.N})
 }
 
 // answersAnother reports whether the mail is a reply to the mail of another decision

@@ -209,6 +209,9 @@ func byReply(d Decision) error {
 	if d.Kind == decisionRestored {
 		return cannot("this waits for your answer by reply: continue or stop")
 	}
+	if d.Kind == decisionLimit {
+		return cannot("this asks whether to go on: answer it by reply with continue or stop")
+	}
 	return cannot("this asks what came of a call: answer it by reply with happened, repeat or stop")
 }
 

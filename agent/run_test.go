@@ -283,19 +283,6 @@ func TestRetryIsATimerAndHoldsNoWorker(t *testing.T) {
 	o.settledDown()
 }
 
-func TestLimitEndsTheRunWithWhatItHas(t *testing.T) {
-	t.Parallel()
-	list := providertest.Call("", "list_folder", `{"path":"/local"}`)
-	m := providertest.Script(providertest.Calls(list), providertest.Calls(list), providertest.Calls(list))
-	o := newOffice(t, m, func(opt *Options) { opt.Limits.ModelCalls = 3 })
-	o.send("loop")
-	mails := o.ended(1)
-	if len(mails) != 1 || !strings.Contains(mails[0].raw, "limit") || strings.Contains(mails[0].raw, "said below") || m.Left() != 0 {
-		t.Errorf("%v, %d left", mails, m.Left())
-	}
-	o.settledDown()
-}
-
 func TestCancelStopsTheModelCall(t *testing.T) {
 	t.Parallel()
 	m := providertest.Script(providertest.Say("never").After(make(chan struct{})))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"pizza/providers"
 )
@@ -27,6 +28,11 @@ type State struct {
 	ModelCalls int          // answered ones: what counts against the limit
 	ToolCalls  int          // calls the model asked for
 	Usage      providers.Usage
+	Reserved   Reserve       // for the open call
+	Booked     Reserve       // for calls whose reply was lost
+	Worked     time.Duration // see work
+	At         time.Time     // of the last event
+	pause      time.Duration // until the retry
 
 	Out      []OutChange // of /out, in order; the newest of a name counts
 	Cancel   *EvCancel
@@ -75,6 +81,7 @@ func (s *State) Apply(e Event) error {
 		return &JournalError{Seq: s.Seq + 1, Event: e.kind(), Reason: reason}
 	}
 	next.Seq++
+	next.work(e, s)
 	*s = next
 	return nil
 }
@@ -173,6 +180,11 @@ func (s *State) apply(e Event) string {
 		return "before the start"
 	case e.Inbound != nil:
 		s.Turns = append(s.Turns, Turn{Inbound: e.Inbound})
+		if e.Inbound.Budget != nil { // a mail that joins brings its budget
+			started := *s.Started
+			started.Limits = started.Limits.with(e.Inbound.Budget)
+			s.Started = &started
+		}
 		return ""
 	case e.Intent != nil:
 		return s.intent(*e.Intent)
@@ -239,10 +251,19 @@ func (s *State) intent(e EvIntent) string {
 		return "an intent in a run that ends"
 	}
 	if s.Pending {
-		s.Lost++
+		s.lose()
+	}
+	if e.Reserve != nil {
+		s.Reserved = *e.Reserve
 	}
 	s.Intents, s.Epoch, s.Pending, s.Stale, s.Failed = e.N, e.Epoch, true, false, nil
 	return ""
+}
+
+// lose is for the open call: a crash took its reply.
+func (s *State) lose() {
+	s.Lost++
+	s.book()
 }
 
 func (s *State) reply(e *EvReply) string {
@@ -262,6 +283,7 @@ func (s *State) reply(e *EvReply) string {
 	}
 	s.Turns = append(s.Turns, t)
 	s.Pending, s.Stale, s.Failures, s.Lost = false, false, 0, 0
+	s.Reserved = Reserve{}
 	s.ModelCalls++
 	s.ToolCalls += len(t.Calls)
 	s.Usage = s.Usage.Add(e.Reply.Usage)
@@ -273,6 +295,10 @@ func (s *State) modelFail(e *EvModelFail) string {
 		return reason
 	}
 	s.Pending, s.Stale, s.Failed = false, false, e
+	if e.billed() {
+		s.book()
+	}
+	s.Reserved = Reserve{}
 	s.Failures++
 	return ""
 }

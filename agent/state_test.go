@@ -115,8 +115,8 @@ func TestNextTable(t *testing.T) {
 		{"empty once", begun(evReply(1, providertest.Say(" "))), false, Todo{Do: DoCall, N: 2}},
 		{"empty again and again", begun(evReply(1, providertest.Say("")), evIntent(2), evReply(2, providertest.Say("")), evIntent(3), evReply(3, providertest.Say(""))),
 			false, Todo{Do: DoFinish}},
-		{"too many tool calls", append([]Event{evStarted(Limits{ToolCalls: 1}), evMail(1), evIntent(1)}, evReply(1, calls("a", "b"))), false, Todo{Do: DoFail, Fail: FailLimit}},
-		{"too many model calls", append([]Event{evStarted(Limits{ModelCalls: 1}), evMail(1), evIntent(1)}, evReply(1, calls("a")), evPolicy("a", tools.Deny), evEnd("a", endDenied)), false, Todo{Do: DoFail, Fail: FailLimit}},
+		{"too many tool calls", append([]Event{evStarted(Limits{ToolCalls: 1}), evMail(1), evIntent(1)}, evReply(1, calls("a", "b"))), false, Todo{Do: DoAsk, Limit: LimitToolCalls}},
+		{"too many model calls", append([]Event{evStarted(Limits{ModelCalls: 1}), evMail(1), evIntent(1)}, evReply(1, calls("a")), evPolicy("a", tools.Deny), evEnd("a", endDenied)), false, Todo{Do: DoAsk, Limit: LimitModelCalls}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
