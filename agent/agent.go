@@ -31,6 +31,8 @@ type Options struct {
 	Account func(login string) AccountSettings
 	// Sends is how many mails of ours a thread gets within an hour; 0: 60.
 	Sends int
+	// CallTime is how long a tool call may take, unless its tools.Spec says; 0: 10 minutes.
+	CallTime time.Duration
 	// Limits of a run; zero fields: 20 model calls, 40 tool calls, no other. Calls below
 	// zero: no limit of them.
 	Limits Limits
@@ -125,6 +127,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Location == nil {
 		o.Location = time.Local
+	}
+	if o.CallTime <= 0 {
+		o.CallTime = 10 * time.Minute
 	}
 	if o.Sends <= 0 {
 		o.Sends = 60

@@ -35,6 +35,7 @@ type Call struct {
 	Begun    time.Time // of the last attempt
 	Hash     string
 	Class    tools.Class
+	Probing  bool // the last attempt only looks whether the one before had its effect
 	End      *EvToolEnd
 
 	// Of this process: the intent was made by an earlier one.
@@ -56,6 +57,7 @@ const (
 	endDenied    = "denied"
 	endCancelled = "cancelled"
 	endUnknown   = "unknown"
+	endAbsent    = "absent" // of a probe: it never happened
 )
 
 func (c *Call) policy(e EvPolicy) string {
@@ -108,10 +110,13 @@ func (c *Call) start(e EvToolStart) string {
 	switch {
 	case c.State != callAllowed && !again:
 		return c.cannot("start")
+	case e.Probe && (c.State != callStarted || c.Class != tools.Reconcilable):
+		return c.cannot("be probed")
 	case e.Attempt != c.Attempt+1:
 		return fmt.Sprintf("attempt %d after %d", e.Attempt, c.Attempt)
 	}
 	c.State, c.Attempt, c.Hash, c.Class, c.Stale = callStarted, e.Attempt, e.Hash, tools.Class(e.Class), false
+	c.Probing = e.Probe
 	return ""
 }
 
@@ -128,13 +133,18 @@ func (c *Call) end(e *EvToolEnd) string {
 		legal = c.State != callSettled
 	case endUnknown:
 		legal = c.State == callStarted
+	case endAbsent:
+		legal = c.State == callStarted && c.Probing
 	}
 	if !legal {
 		return c.cannot("end as " + e.Status)
 	}
 	c.State, c.End, c.Stale = callSettled, e, false
-	if e.Status == endUnknown {
+	switch e.Status {
+	case endUnknown:
 		c.State = callUnsure
+	case endAbsent:
+		c.State, c.Probing = callAllowed, false
 	}
 	return ""
 }

@@ -135,7 +135,8 @@ func (d *draft) step(ctx context.Context, act Todo) error {
 		ids []string
 		do  func(context.Context, Call) error
 	}{
-		{act.Plan, d.plan}, {act.Settle, d.close}, {act.Unsure, d.unsure}, {act.Ask, d.ask}, {act.Start, d.start},
+		{act.Plan, d.plan}, {act.Settle, d.close}, {act.Unsure, d.unsure}, {act.Ask, d.ask},
+		{act.Probe, d.probe}, {act.Start, d.start},
 	} {
 		for _, id := range list.ids {
 			if err := list.do(ctx, *d.st.call(id)); err != nil {
@@ -211,6 +212,17 @@ func (d *draft) unsure(_ context.Context, c Call) error {
 	return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endUnknown, Content: noResult}})
 }
 
+// probe commits that a call's effect is looked for. Nothing is begun by it.
+func (d *draft) probe(_ context.Context, c Call) error {
+	if d.s.quiet {
+		return nil
+	}
+	d.launch = append(d.launch, c.ID)
+	return d.add(Event{ToolStart: &EvToolStart{
+		Call: c.ID, Attempt: c.Attempt + 1, Hash: c.Hash, Class: string(c.Class), Probe: true,
+	}})
+}
+
 // start commits a call's intent. An approved call is checked once more: it must be
 // the one that was approved (the hash of the arguments shown), and policy must not
 // forbid it meanwhile.
@@ -234,8 +246,10 @@ func (d *draft) start(ctx context.Context, c Call) error {
 	switch {
 	case err != nil:
 		return err
-	case refused != "" && c.State == callStarted:
+	case refused != "" && c.State == callStarted && c.Class == tools.ReadOnly:
 		return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endError, Content: refused}})
+	case refused != "" && c.State == callStarted: // what was begun may have happened
+		return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endUnknown, Content: refused}})
 	case refused != "":
 		return d.add(Event{ToolEnd: &EvToolEnd{Call: c.ID, Status: endDenied, Content: refused}})
 	}

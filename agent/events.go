@@ -115,10 +115,13 @@ type EvToolStart struct {
 	Attempt int    `json:"attempt"`
 	Hash    string `json:"hash"`  // of the canonical arguments
 	Class   string `json:"class"` // tools.Class
+	// Probe: this attempt only looks whether the one before had its effect.
+	Probe bool `json:"probe,omitempty"`
 }
 
 // EvToolEnd settles a call. Status: ok, error, denied (rejected, expired or against
-// policy), cancelled, unknown (opens a question; a later EvDecided settles it).
+// policy), cancelled, unknown (opens a question; a later EvDecided settles it), absent (a
+// probe found that it never happened: it is begun again).
 type EvToolEnd struct {
 	Call    string        `json:"call"`
 	Status  string        `json:"status"`

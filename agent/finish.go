@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"pizza/internal/mail"
+	"pizza/internal/tools"
 	"pizza/mailbox"
 	"pizza/providers"
 )
@@ -254,7 +255,7 @@ func (d *draft) cancelText() string {
 	b.WriteString(" Nothing more will be done.\n")
 	for _, c := range d.st.open() {
 		unsure := c.State == callStarted || c.State == callUnsure || c.Kind == decisionUnknown && !c.confirmed()
-		if unsure && c.Class != "" {
+		if unsure && c.Class != "" && c.Class != tools.ReadOnly {
 			fmt.Fprintf(&b, "\nIt is not known whether this call had its effect: %s\n", d.s.a.sentence(c))
 		}
 	}

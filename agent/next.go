@@ -31,6 +31,7 @@ type Todo struct {
 	Settle []string // they end without running
 	Ask    []string // a decision is opened
 	Start  []string // their intent is committed, then they run
+	Probe  []string // nobody knows whether they happened; the tool can be asked
 	Unsure []string // nobody knows whether they happened: recorded, then asked
 
 	// Of DoCall.
@@ -59,7 +60,7 @@ const (
 const (
 	maxFailures = 8  // failed model calls in a row
 	maxLost     = 10 // model calls in a row that a crash took
-	maxAttempts = 10 // of a read-only or idempotent call that crashes take
+	maxAttempts = 10 // of a call that crashes take, looks for its effect included
 	maxEmpty    = 2  // empty replies in a row that are asked again
 )
 
@@ -118,6 +119,8 @@ func sift(s State) (step Todo, busy bool, waits string) {
 				busy = true
 			case c.Class == tools.OnceOnly || c.Attempt >= maxAttempts:
 				add(&step.Unsure, c)
+			case c.Class == tools.Reconcilable:
+				add(&step.Probe, c)
 			default:
 				add(&step.Start, c)
 			}

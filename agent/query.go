@@ -218,6 +218,8 @@ func (e Event) words(names map[string]string) string {
 		return fmt.Sprintf("asked about %s (%s): decision %s", call, e.Asked.Kind, e.Asked.Decision)
 	case e.Decided != nil:
 		return e.decidedWords(call)
+	case e.ToolStart != nil && e.ToolStart.Probe:
+		return fmt.Sprintf("%s: looked whether it happened (attempt %d)", call, e.ToolStart.Attempt)
 	case e.ToolStart != nil:
 		return fmt.Sprintf("%s begins (attempt %d)", call, e.ToolStart.Attempt)
 	case e.ToolEnd != nil:

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -33,6 +32,7 @@ type session struct {
 	before []Inbound           // mails of earlier runs, once read
 	told   map[*EvReply]told   // settled turns as the model is told them
 	loaded bool
+	epoch  uint64 // of the account when it was loaded; every commit states it
 
 	inflight map[string]context.CancelCauseFunc // what runs now: calls by id, modelCall
 	outcomes chan outcome
@@ -52,12 +52,16 @@ type outcome struct {
 	key     string
 	n       int // of modelCall: the intent
 	attempt int
+	probe   bool // it looked for the effect of an earlier attempt
+	found   bool // of a probe
 	reply   providers.Reply
 	tool    tools.Outcome
-	err     error // of modelCall
+	err     error // of modelCall and of a probe
 	took    time.Duration
 	broken  error // it panicked
-	stopped bool  // its context had ended before it did
+	stopped bool  // its context had ended before it did, by us or by the owner
+	late    bool  // its context had ended before it did, because its time was over
+	lost    bool  // it has not returned, and is not waited for any more
 }
 
 var (
@@ -179,7 +183,8 @@ func (s *session) load(ctx context.Context) error {
 func (s *session) fresh() {
 	if !s.loaded {
 		s.loaded = true
-		s.st.Age(s.a.store.Epoch(s.account))
+		s.epoch = s.a.store.Epoch(s.account)
+		s.st.Age(s.epoch)
 	}
 	if s.st.ending() {
 		for _, cancel := range s.inflight {
@@ -240,7 +245,7 @@ func (s *session) commitOps(ctx context.Context, ops ...mailbox.Op) (mailbox.Res
 	ctx = context.WithoutCancel(ctx)
 	wait := 100 * time.Millisecond
 	for try := 1; ; try++ {
-		res, err := s.a.store.Commit(ctx, s.account, mailbox.Tx{Ops: ops})
+		res, err := s.a.store.Commit(ctx, s.account, mailbox.Tx{Ops: ops, Epoch: s.epoch})
 		retry := isKind(err, mailbox.Transient) || isKind(err, mailbox.Full)
 		if !retry || errors.Is(err, mailbox.ErrClosed) || try == storeTries {
 			return res, err
@@ -264,22 +269,54 @@ func (s *session) begin(ctx context.Context, d *draft) error {
 	return nil
 }
 
+// linger is how long something in flight may take to return after its context has ended.
+// What does not return then is not waited for: no tool holds a run, or a shutdown, for
+// ever. It fits with grace and the tries of a commit into the time that a shutdown has.
+const linger = 2 * time.Second
+
 // launch runs fn beside the session. Exactly one outcome comes of it.
 func (s *session) launch(ctx context.Context, cancel context.CancelCauseFunc, out outcome, fn func(context.Context, *outcome)) {
 	s.inflight[out.key] = cancel
 	start := time.Now()
+	lost := out
+	ended := make(chan outcome, 1) // when it ends late, nobody reads it
 	go func() {
+		out.broken = errors.New("agent: it did not return")
 		defer func() {
 			if p := recover(); p != nil {
 				out.broken = fmt.Errorf("agent: panic in run %s: %v\n%s", s.id, p, debug.Stack())
 			}
-			out.stopped = ctx.Err() != nil
-			out.took = time.Since(start)
-			cancel(nil)
-			s.outcomes <- out
+			ended <- out
 		}()
 		fn(ctx, &out)
+		out.broken = nil
 	}()
+	go func() {
+		res := waitFor(ctx, ended, lost)
+		res.took = time.Since(start)
+		res.late = errors.Is(context.Cause(ctx), errCallTime)
+		res.stopped = ctx.Err() != nil && !res.late
+		cancel(nil)
+		s.outcomes <- res
+	}()
+}
+
+// waitFor waits for an outcome, and for linger after ctx has ended; then it is lost.
+func waitFor(ctx context.Context, ended <-chan outcome, lost outcome) outcome {
+	select {
+	case out := <-ended:
+		return out
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	select {
+	case out := <-ended:
+		return out
+	case <-timer.C:
+		lost.lost, lost.err = true, context.Cause(ctx)
+		return lost
+	}
 }
 
 // launchModel makes the call whose intent is on disk.
@@ -300,54 +337,6 @@ func (s *session) launchModel(ctx context.Context) error {
 	return nil
 }
 
-// launchTool makes the call whose intent is on disk. A once-only tool is given time
-// to end when the server stops or the owner cancels: cut off, its outcome would be a
-// question.
-func (s *session) launchTool(ctx context.Context, id string) {
-	c := *s.st.call(id)
-	args, err := canonical(c.Args)
-	if err != nil { // judged before: cannot be
-		args = c.Args
-	}
-	ws, broken := s.workspace(ctx)
-	run := s.run
-	var cancel context.CancelCauseFunc
-	if c.Class == tools.OnceOnly {
-		ctx, cancel = graceful(ctx, grace)
-	} else {
-		ctx, cancel = context.WithCancelCause(ctx)
-	}
-	s.launch(ctx, cancel, outcome{key: id, attempt: c.Attempt}, func(ctx context.Context, out *outcome) {
-		if broken != nil {
-			out.tool = tools.Outcome{Error: true, Content: "Not done: the mails of the task could not be read."}
-			return
-		}
-		call := tools.Call{Name: c.Name, Args: args, Key: s.id + "/" + c.ID}
-		if own := ownTool(c.Name); own != nil {
-			out.tool = own.run(ctx, s.a, s.account, run, call)
-			return
-		}
-		out.tool = s.a.opt.Tools.Run(ctx, ws, call)
-	})
-}
-
-const grace = 5 * time.Second
-
-// graceful returns a context that ends a while after its parent, or after cancel.
-func graceful(parent context.Context, after time.Duration) (context.Context, context.CancelCauseFunc) {
-	ctx, end := context.WithCancelCause(context.WithoutCancel(parent))
-	stop := func(cause error) { time.AfterFunc(after, func() { end(cause) }) }
-	unhook := context.AfterFunc(parent, func() { stop(context.Cause(parent)) })
-	return ctx, func(cause error) {
-		if cause == nil { // it has ended by itself
-			unhook()
-			end(nil)
-			return
-		}
-		stop(cause)
-	}
-}
-
 // recordModel commits a reply, or a failure.
 func (s *session) recordModel(ctx context.Context, out outcome) error {
 	switch {
@@ -366,47 +355,4 @@ func (s *session) recordModel(ctx context.Context, out outcome) error {
 		out.reply.Took = out.took
 		return d.add(Event{Reply: &EvReply{N: out.n, Reply: d.uniqueCalls(out.reply)}})
 	})
-}
-
-// recordTool commits a tool's outcome.
-func (s *session) recordTool(ctx context.Context, out outcome) error {
-	c := s.st.call(out.key)
-	if c == nil || c.State != callStarted {
-		return s.advance(ctx, nil)
-	}
-	end := &EvToolEnd{Call: out.key, Took: out.took}
-	switch {
-	case out.broken != nil:
-		s.a.log.LogAttrs(ctx, slog.LevelError, "tool panicked", slog.String("run", s.id),
-			slog.String("tool", c.Name), slog.Any("err", out.broken))
-		end.Status, end.Content = endError, "The tool failed inside."
-		if c.Class == tools.OnceOnly {
-			end.Status = endUnknown
-		}
-	case out.stopped && c.Class != tools.OnceOnly && !s.st.ending():
-		return s.advance(ctx, nil) // cut off by us: it runs again at the next start
-	default:
-		end.Status, end.Content = statusOf(out.tool), out.tool.Content
-	}
-	blobs, err := s.stageResult(ctx, end, out.tool)
-	if err != nil {
-		return err
-	}
-	return s.advance(ctx, func(d *draft) error {
-		if c := d.st.call(out.key); c == nil || c.State != callStarted || c.Attempt != out.attempt {
-			return nil
-		}
-		d.blobs = append(d.blobs, blobs...)
-		return d.add(Event{ToolEnd: end})
-	})
-}
-
-func statusOf(o tools.Outcome) string {
-	switch {
-	case o.Unknown:
-		return endUnknown
-	case o.Error:
-		return endError
-	}
-	return endOK
 }

@@ -147,6 +147,12 @@ func (s *State) Age(epoch uint64) {
 	}
 }
 
+// lose marks a started call as one whose outcome nobody knows, as a crash would.
+func (s *State) lose(id string) {
+	*s = s.clone()
+	s.call(id).Stale = true
+}
+
 // Files returns /out as it is now: names in order of their first appearance.
 func (s *State) Files() []OutChange {
 	var files []OutChange
@@ -226,7 +232,9 @@ func (s *State) applyCall(e Event) string {
 		if s.ending() {
 			return "an intent in a run that ends"
 		}
-		c.Begun = e.At
+		if !e.ToolStart.Probe {
+			c.Begun = e.At
+		}
 		return c.start(*e.ToolStart)
 	case e.ToolEnd != nil:
 		if e.ToolEnd.Status == endCancelled && !s.ending() {

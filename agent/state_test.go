@@ -39,6 +39,11 @@ func evDecided(call, decision, verb string) Event {
 func evStart(call string, attempt int, class tools.Class) Event {
 	return Event{ToolStart: &EvToolStart{Call: call, Attempt: attempt, Class: string(class)}}
 }
+func evProbe(call string, attempt int) Event {
+	e := evStart(call, attempt, tools.Reconcilable)
+	e.ToolStart.Probe = true
+	return e
+}
 func evEnd(call, status string) Event {
 	return Event{ToolEnd: &EvToolEnd{Call: call, Status: status, Content: status + " of " + call}}
 }
@@ -75,6 +80,8 @@ func TestNextTable(t *testing.T) {
 	later := time.Date(2026, 12, 1, 13, 0, 0, 0, time.UTC)
 	asked := begun(evReply(1, calls("a", "b")), evPolicy("a", tools.Ask), evPolicy("b", tools.Allow), evAsked("a", "d1", decisionApproval), evStart("b", 1, tools.ReadOnly))
 	once := begun(evReply(1, calls("a")), evPolicy("a", tools.Allow), evStart("a", 1, tools.OnceOnly))
+	book := begun(evReply(1, calls("a")), evPolicy("a", tools.Allow), evStart("a", 1, tools.Reconcilable))
+	probed := slices.Concat(book, []Event{evProbe("a", 2)})
 	unknown := slices.Concat(once, []Event{evEnd("a", endUnknown), evAsked("a", "d9", decisionUnknown)})
 	for _, tt := range []struct {
 		name   string
@@ -98,6 +105,13 @@ func TestNextTable(t *testing.T) {
 		{"rejected", slices.Concat(asked, []Event{evEnd("b", endOK), evDecided("a", "d1", "reject")}), false, Todo{Do: DoStep, Settle: []string{"a"}}},
 		{"settled", slices.Concat(asked, []Event{evEnd("b", endOK), evDecided("a", "d1", "expire"), evEnd("a", endDenied)}), false, Todo{Do: DoCall, N: 2}},
 		{"once-only lost", once, true, Todo{Do: DoStep, Unsure: []string{"a"}}},
+		{"idempotent lost", begun(evReply(1, calls("a")), evPolicy("a", tools.Allow), evStart("a", 1, tools.Idempotent)), true, Todo{Do: DoStep, Start: []string{"a"}}},
+		{"reconcilable lost", book, true, Todo{Do: DoStep, Probe: []string{"a"}}},
+		{"probe under way", probed, false, Todo{Do: DoBusy}},
+		{"probe lost", probed, true, Todo{Do: DoStep, Probe: []string{"a"}}},
+		{"probe: found", slices.Concat(probed, []Event{evEnd("a", endOK)}), false, Todo{Do: DoCall, N: 2}},
+		{"probe: never happened", slices.Concat(probed, []Event{evEnd("a", endAbsent)}), true, Todo{Do: DoStep, Start: []string{"a"}}},
+		{"probe: cannot be told", slices.Concat(probed, []Event{evEnd("a", endUnknown)}), false, Todo{Do: DoStep, Ask: []string{"a"}}},
 		{"unsure", slices.Concat(once, []Event{evEnd("a", endUnknown)}), false, Todo{Do: DoStep, Ask: []string{"a"}}},
 		{"question", unknown, false, Todo{Do: DoWait, For: "question"}},
 		{"happened", slices.Concat(unknown, []Event{evDecided("a", "d9", "happened")}), false, Todo{Do: DoStep, Settle: []string{"a"}}},
@@ -155,6 +169,15 @@ func TestRetriesAndLostCallsAreBounded(t *testing.T) {
 	if got := Next(s); got.Fail != FailLost {
 		t.Errorf("after %d lost calls: %+v", maxLost, got)
 	}
+	events = begun(evReply(1, calls("a")), evPolicy("a", tools.Allow), evStart("a", 1, tools.Reconcilable))
+	for n := 2; n <= maxAttempts; n++ {
+		events = append(events, evProbe("a", n))
+	}
+	s = fold(t, events)
+	s.Age(7)
+	if got := Next(s); len(got.Unsure) != 1 {
+		t.Errorf("after %d lost probes: %+v", maxAttempts, got)
+	}
 	events = begun(evReply(1, calls("a")), evPolicy("a", tools.Allow))
 	for n := 1; n <= maxAttempts; n++ {
 		events = append(events, evStart("a", n, tools.ReadOnly))
@@ -193,6 +216,9 @@ func TestIllegalEventsAreErrors(t *testing.T) {
 		{"start after the rejection", append(slices.Clone(planned), evPolicy("a", tools.Ask), evAsked("a", "d", decisionApproval), evDecided("a", "d", "reject"), evStart("a", 1, tools.ReadOnly))},
 		{"start after cancel", append(slices.Clone(planned), evPolicy("a", tools.Allow), evCancel(), evStart("a", 1, tools.ReadOnly))},
 		{"once-only started again", append(slices.Clone(once), evStart("a", 2, tools.OnceOnly))},
+		{"a probe of nothing", append(slices.Clone(planned), evPolicy("a", tools.Allow), evProbe("a", 1))},
+		{"a probe of what cannot be probed", append(slices.Clone(once), evProbe("a", 2))},
+		{"absent without a probe", append(slices.Clone(once), evEnd("a", endAbsent))},
 		{"attempt skips", append(slices.Clone(planned), evPolicy("a", tools.Allow), evStart("a", 2, tools.ReadOnly))},
 		{"result twice", append(slices.Clone(once), evEnd("a", endOK), evEnd("a", endOK))},
 		{"ok without a start", append(slices.Clone(planned), evPolicy("a", tools.Deny), evEnd("a", endOK))},
@@ -260,9 +286,10 @@ func randomJournal(r *rand.Rand, visit func(State)) []Event {
 		case 9:
 			e = evDecided(id, "d"+id, pick(verbs))
 		case 10:
-			e = evStart(id, 1+r.IntN(3), []tools.Class{tools.ReadOnly, tools.OnceOnly}[r.IntN(2)])
+			e = evStart(id, 1+r.IntN(3), pick2(r, tools.ReadOnly, tools.OnceOnly, tools.Reconcilable, tools.Reconcilable))
+			e.ToolStart.Probe = e.ToolStart.Attempt > 1 && r.IntN(2) == 0
 		case 11, 12:
-			e = evEnd(id, pick([]string{endOK, endError, endDenied, endCancelled, endUnknown}))
+			e = evEnd(id, pick([]string{endOK, endError, endDenied, endCancelled, endUnknown, endAbsent}))
 		default:
 			if r.IntN(20) == 0 {
 				e = evCancel()
@@ -324,7 +351,7 @@ func checkPrefix(t *testing.T, s State) {
 	if act.Do == "" {
 		t.Fatalf("no next action for %+v", s)
 	}
-	for _, list := range [][]string{act.Plan, act.Settle, act.Ask, act.Start, act.Unsure} {
+	for _, list := range [][]string{act.Plan, act.Settle, act.Ask, act.Start, act.Probe, act.Unsure} {
 		if act.Do == DoStep {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // Class says what may be done with a call whose outcome is not known.
@@ -37,6 +38,7 @@ type Spec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
+	Time        time.Duration // a call may take; 0: as the agent's settings say
 }
 
 // Call is a call to make. Args is a JSON object.
@@ -56,7 +58,8 @@ type Set interface {
 	// any effect. A tool that the set does not have is Invalid.
 	Plan(Call) Plan
 	// Run makes the call, and none that Plan denies. It returns when the call has ended, or
-	// soon after ctx has; Outcome.Unknown says that it may go on or have happened.
+	// soon after ctx has; Outcome.Unknown says that it may go on or have happened. A call
+	// that does not return within 2 s of the end of ctx, or panics, counts as unknown.
 	Run(ctx context.Context, w Workspace, c Call) Outcome
 }
 
@@ -93,7 +96,9 @@ type File struct {
 type Outcome struct {
 	Content string // for the model
 	Error   bool   // the call failed; Content says why. It had no effect
-	Unknown bool   // it is not known whether it had its effect (interrupted)
+	// Unknown: it is not known whether it had its effect. So is a time-out, and a connection
+	// lost after the call was sent; what was never sent is an Error.
+	Unknown bool
 	Out     []OutFile
 }
 
