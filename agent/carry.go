@@ -183,7 +183,7 @@ func (s *session) recordTool(ctx context.Context, out outcome) error {
 		case fateLeft:
 			return nil
 		case fateAgain:
-			d.st.lose(c.ID)
+			d.st.loseCall(c.ID)
 			return nil
 		case endUnknown:
 			end.Content = strings.TrimSpace(end.Content)

@@ -147,8 +147,8 @@ func (s *State) Age(epoch uint64) {
 	}
 }
 
-// lose marks a started call as one whose outcome nobody knows, as a crash would.
-func (s *State) lose(id string) {
+// loseCall marks a started call as one whose outcome nobody knows, as a crash would.
+func (s *State) loseCall(id string) {
 	*s = s.clone()
 	s.call(id).Stale = true
 }
