@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -151,11 +152,12 @@ type EvFinished struct {
 }
 
 func encodeEvent(e Event) []byte {
-	b, err := json.Marshal(e)
-	if err != nil {
+	var b bytes.Buffer
+	b.WriteByte(eventVersion)
+	if err := json.NewEncoder(&b).Encode(e); err != nil {
 		panic(fmt.Sprintf("agent: event does not encode: %v", err)) // a type of ours, never input
 	}
-	return append([]byte{eventVersion}, b...)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // decodeEvent reads an event of any released version.

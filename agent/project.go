@@ -42,7 +42,7 @@ func (p projection) turn(t Turn) told {
 // journal is the truth. Whatever the journal's prefix, every call has exactly one
 // result, in one message right after the reply, in the order of the calls.
 func (p projection) request() providers.Request {
-	req := providers.Request{Thread: p.Thread}
+	req := providers.Request{Thread: p.Thread, Messages: make([]providers.Message, 0, len(p.Earlier)+2*len(p.State.Turns)+1)}
 	if p.State.Started != nil {
 		req.System, req.Tools = p.State.Started.System, p.State.Started.Tools
 	}
@@ -165,7 +165,7 @@ func results(calls []Call) providers.Message {
 // checkPairs refuses a request that providers refuse for ever after: roles that do
 // not alternate, a call without its result, a result without its call.
 func checkPairs(req providers.Request) error {
-	var open []string
+	var open []providers.ToolCall
 	seen := make(map[string]bool, len(req.Messages)/2)
 	last := providers.Role("")
 	for i, m := range req.Messages {
@@ -173,46 +173,63 @@ func checkPairs(req providers.Request) error {
 			return err
 		}
 		if m.Role == providers.Tool {
-			if got := resultIDs(m); !slices.Equal(got, open) {
-				return fmt.Errorf("agent: message %d: results %v for calls %v", i, got, open)
+			if !answers(m, open) {
+				return fmt.Errorf("agent: message %d: its results are not of the calls %v", i, idsOf(open))
 			}
-			open = nil
+			open = open[:0]
 		}
-		for _, c := range callsOf(m) {
-			if m.Role != providers.Assistant || seen[c.ID] || c.ID == "" {
-				return fmt.Errorf("agent: message %d: call %q is out of place", i, c.ID)
+		for _, p := range m.Parts {
+			if p.Kind != providers.Call || p.Call == nil {
+				continue
 			}
-			seen[c.ID] = true
-			open = append(open, c.ID)
+			id := p.Call.ID
+			if m.Role != providers.Assistant || seen[id] || id == "" {
+				return fmt.Errorf("agent: message %d: call %q is out of place", i, id)
+			}
+			seen[id] = true
+			open = append(open, *p.Call)
 		}
 		last = m.Role
 	}
 	if len(open) > 0 {
-		return fmt.Errorf("agent: calls %v have no result", open)
+		return fmt.Errorf("agent: calls %v have no result", idsOf(open))
 	}
 	return nil
 }
 
-func checkRole(i int, last, role providers.Role, open []string) error {
+func checkRole(i int, last, role providers.Role, open []providers.ToolCall) error {
 	switch {
 	case i == 0 && role != providers.User:
 		return fmt.Errorf("agent: the first message is of role %s", role)
 	case role == last:
 		return fmt.Errorf("agent: message %d: role %s twice", i, role)
 	case len(open) > 0 && role != providers.Tool:
-		return fmt.Errorf("agent: message %d: calls %v have no result", i, open)
+		return fmt.Errorf("agent: message %d: calls %v have no result", i, idsOf(open))
 	case role == providers.Tool && len(open) == 0:
 		return fmt.Errorf("agent: message %d: results without calls", i)
 	}
 	return nil
 }
 
-func resultIDs(m providers.Message) []string {
-	var ids []string
+// answers tells whether the results of a message are those of the calls, in their order.
+func answers(m providers.Message, calls []providers.ToolCall) bool {
+	n := 0
 	for _, p := range m.Parts {
-		if p.Result != nil {
-			ids = append(ids, p.Result.ID)
+		if p.Result == nil {
+			continue
 		}
+		if n == len(calls) || calls[n].ID != p.Result.ID {
+			return false
+		}
+		n++
+	}
+	return n == len(calls)
+}
+
+func idsOf(calls []providers.ToolCall) []string {
+	var ids []string
+	for _, c := range calls {
+		ids = append(ids, c.ID)
 	}
 	return ids
 }

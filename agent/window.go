@@ -64,9 +64,9 @@ func (a *Agent) tend(ctx context.Context) error {
 	}
 }
 
-// tendAccount sleeps until the next entry is due or something was committed.
+// tendAccount sleeps until the next entry is due or the due entries change.
 func (a *Agent) tendAccount(ctx context.Context, account mailbox.AccountID) {
-	wake, cancel := a.store.Watch(account, 0)
+	wake, cancel := a.store.Watch(account, mailbox.DueEntries)
 	defer cancel()
 	for ctx.Err() == nil {
 		var timer <-chan time.Time

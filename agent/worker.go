@@ -80,7 +80,7 @@ type dispatcher struct {
 
 func (d *dispatcher) run(ctx context.Context) {
 	defer d.wg.Wait()
-	wake, stop := d.a.store.Watch(d.account, 0)
+	wake, stop := d.a.store.Watch(d.account, mailbox.DueEntries)
 	defer stop()
 	cancels, stopCancels := d.a.store.Watch(d.account, Running)
 	defer stopCancels()

@@ -38,6 +38,8 @@ const (
 	Inbox MailboxID = 1
 	// FirstUserMailbox is the smallest id that a mailbox made by a person has.
 	FirstUserMailbox MailboxID = 1000
+	// DueEntries is no mailbox: who watches it is woken when due entries change.
+	DueEntries MailboxID = 1<<32 - 1
 )
 
 // MessageID names a stored message within an account. It is taken from

@@ -88,7 +88,7 @@ type Store interface {
 	NextDue(ctx context.Context, account AccountID, kind string) (time.Time, error)
 
 	// Watch returns a channel of capacity one that gets a token after commits which
-	// changed the mailbox (0: anything of the account). Tokens may be merged; whoever
+	// changed the mailbox (0: anything of the account; DueEntries: its due entries). Tokens may be merged; whoever
 	// wakes re-reads. cancel ends it.
 	Watch(account AccountID, id MailboxID) (wake <-chan struct{}, cancel func())
 

@@ -39,6 +39,7 @@ type account struct {
 
 	lastMessage atomic.Uint64 // the last MessageID given out
 
+	leading sync.Mutex // held by whoever commits: the writer, or the one who asks
 	queue   chan *request
 	closing chan struct{} // closed: take nothing new
 	stopped chan struct{} // closed: the writer has ended
@@ -158,14 +159,11 @@ func (a *account) found(meta *bolt.Bucket) error {
 func (a *account) reload() error {
 	boxes, flags := map[mailbox.MailboxID]*box{}, newFlagTable()
 	err := a.db.View(func(tx *bolt.Tx) error {
-		bs, err := bucketsOf(tx)
-		if err != nil {
-			return err
-		}
+		bs := bucketsOf(tx)
 		if err := loadFlags(bs, flags); err != nil {
 			return err
 		}
-		err = bs[bktBox].ForEach(func(k, v []byte) error {
+		err := bs.at(bktBox).ForEach(func(k, v []byte) error {
 			b, err := decodeBox(k, v)
 			if err == nil {
 				boxes[b.ID] = b
@@ -192,7 +190,7 @@ func (a *account) reload() error {
 // found by its name would be made a second time.
 func checkNames(bs buckets, boxes map[mailbox.MailboxID]*box) error {
 	for id, b := range boxes {
-		if v := bs[bktName].Get([]byte(b.Name)); len(v) != 4 || mailbox.MailboxID(binary.BigEndian.Uint32(v)) != id {
+		if v := bs.at(bktName).Get([]byte(b.Name)); len(v) != 4 || mailbox.MailboxID(binary.BigEndian.Uint32(v)) != id {
 			return fmt.Errorf("name of mailbox %d: %w", id, errCodec)
 		}
 	}
@@ -220,7 +218,7 @@ func (a *account) adopt(flags *flagTable) {
 }
 
 func loadFlags(bs buckets, flags *flagTable) error {
-	return bs[bktFlags].ForEach(func(k, v []byte) error {
+	return bs.at(bktFlags).ForEach(func(k, v []byte) error {
 		if len(k) != 4 || int(binary.BigEndian.Uint32(k)) != len(flags.sets) {
 			return fmt.Errorf("flag set % x: %w", k, errCodec)
 		}
@@ -262,6 +260,8 @@ func (a *account) arrange() {
 func (a *account) close() error {
 	close(a.closing)
 	<-a.stopped
+	a.leading.Lock() // who leads now ends; nobody leads any more
+	defer a.leading.Unlock()
 	<-a.search.stopped
 	a.stage.stop()
 	a.looking.end()
@@ -281,9 +281,8 @@ func (a *account) armExpiry() {
 // hasFile reports whether the file of a blob is needed, also when in doubt.
 func (a *account) hasFile(id sum) (needs bool) {
 	err := a.db.View(func(tx *bolt.Tx) error {
-		bs, err := bucketsOf(tx)
-		needs = err == nil && needed(bs, id.String())
-		return err
+		needs = needed(bucketsOf(tx), id.String())
+		return nil
 	})
 	return needs || err != nil
 }

@@ -124,11 +124,7 @@ func (a *account) backup(tx *bolt.Tx, put Put) error {
 	if err := put(dir+"mail.db", tx.Size(), writeTx(tx)); err != nil {
 		return err
 	}
-	bs, err := bucketsOf(tx)
-	if err != nil {
-		return wrap("backup", err)
-	}
-	return bs[bktBlob].ForEach(func(k, v []byte) error {
+	return bucketsOf(tx).at(bktBlob).ForEach(func(k, v []byte) error {
 		row, err := decodeBlob(v)
 		if err != nil || row.inline || len(k) != len(sum{}) {
 			return err

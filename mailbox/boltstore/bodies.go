@@ -15,11 +15,8 @@ import (
 func (a *account) missingBodies() error {
 	missing, first := 0, ""
 	err := a.db.View(func(tx *bolt.Tx) error {
-		bs, err := bucketsOf(tx)
-		if err != nil {
-			return err
-		}
-		return bs[bktBlob].ForEach(func(k, v []byte) error {
+		bs := bucketsOf(tx)
+		return bs.at(bktBlob).ForEach(func(k, v []byte) error {
 			row, err := decodeBlob(v)
 			if err != nil || row.inline || len(k) != len(sum{}) {
 				return err

@@ -18,7 +18,7 @@ func (s *Store) Content(ctx context.Context, id mailbox.AccountID, blob string) 
 		return 0, false, fail("content", mailbox.Invalid, blob, "not a blob")
 	}
 	return number, ok, a.view("content", func(bs buckets) error {
-		v := bs[bktBlob].Get(key[:])
+		v := bs.at(bktBlob).Get(key[:])
 		if v == nil {
 			return nil
 		}

@@ -61,21 +61,30 @@ var (
 // See migrate.
 const schemaVersion = 3
 
-// buckets are the open buckets of one transaction.
-type buckets [bktCount]*bolt.Bucket
+// buckets are the buckets of one transaction. Each is opened when it is asked for: most
+// transactions need two or three of them.
+type buckets struct {
+	tx   *bolt.Tx
+	open *[bktCount]*bolt.Bucket
+}
 
-func bucketsOf(tx *bolt.Tx) (bs buckets, err error) {
-	for i, name := range bucketNames {
-		b := tx.Bucket([]byte(name))
-		if b == nil {
-			return bs, fmt.Errorf("bucket %s is missing: %w", name, errCodec)
-		}
-		if appending[i] {
-			b.FillPercent = 0.9
-		}
-		bs[i] = b
+func bucketsOf(tx *bolt.Tx) buckets { return buckets{tx, new([bktCount]*bolt.Bucket)} }
+
+// at opens a bucket. They are all made before an account is used: that one is missing
+// panics, as bbolt does on pages it cannot make sense of.
+func (bs buckets) at(b bkt) *bolt.Bucket {
+	if got := bs.open[b]; got != nil {
+		return got
 	}
-	return bs, nil
+	got := bs.tx.Bucket([]byte(bucketNames[b]))
+	if got == nil {
+		panic(fmt.Sprintf("bucket %s is missing", bucketNames[b]))
+	}
+	if appending[b] {
+		got.FillPercent = 0.9
+	}
+	bs.open[b] = got
+	return got
 }
 
 // lockTimeout is how long to wait for another process that may just be ending.

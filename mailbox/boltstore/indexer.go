@@ -217,7 +217,7 @@ func (x *indexer) genuine(contents []textindex.Content) bool {
 	same := len(contents) == 0 || contents[len(contents)-1].Number <= x.committed.Load()
 	err := x.a.view("index", func(bs buckets) error {
 		for _, c := range slices.Backward(contents) {
-			if v := bs[bktStructure].Get(key64(c.Number)); v != nil {
+			if v := bs.at(bktStructure).Get(key64(c.Number)); v != nil {
 				same = same && print(v) == c.Print
 				return nil
 			}
@@ -248,7 +248,7 @@ func (x *indexer) numbers(n uint64, out map[uint64]bool) (to uint64) {
 	const step = 4096
 	to = n + step
 	err := x.a.view("index", func(bs buckets) error {
-		c := bs[bktStructure].Cursor()
+		c := bs.at(bktStructure).Cursor()
 		for k, _ := c.Seek(key64(n)); len(k) == 8 && binary.BigEndian.Uint64(k) <= to; k, _ = c.Next() {
 			out[binary.BigEndian.Uint64(k)] = true
 		}

@@ -68,7 +68,7 @@ type unread struct {
 func (x *indexer) read(from, to uint64) (list []unread, upTo uint64, err error) {
 	upTo = to
 	err = x.a.view("index", func(bs buckets) error {
-		structures, bodies := bs[bktStructure].Cursor(), table{Cursor: bs[bktBody].Cursor()}
+		structures, bodies := bs.at(bktStructure).Cursor(), table{Cursor: bs.at(bktBody).Cursor()}
 		f := &finder{}
 		size := 0
 		for k, v := structures.Seek(key64(from)); len(k) == 8; k, v = structures.Next() {
@@ -178,7 +178,7 @@ func (x *indexer) body(u *unread) (mailbox.Body, error) {
 func (x *indexer) findLarge(n uint64) error {
 	x.large = map[uint64]sum{}
 	return x.a.view("index", func(bs buckets) error {
-		return bs[bktBlob].ForEach(func(k, v []byte) error {
+		return bs.at(bktBlob).ForEach(func(k, v []byte) error {
 			row, err := decodeBlob(v)
 			if err == nil && row.number >= n && !row.inline && len(k) == len(sum{}) {
 				x.large[row.number] = sum(k)

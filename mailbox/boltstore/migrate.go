@@ -38,15 +38,12 @@ const bucketEntries2 = "idx"
 
 // entriesTo3 writes the entries anew, with what their rows know since schema 3.
 func entriesTo3(tx *bolt.Tx) error {
-	bs, err := bucketsOf(tx)
-	if err != nil {
-		return err
-	}
+	bs := bucketsOf(tx)
 	old := tx.Bucket([]byte(bucketEntries2))
 	if old == nil {
 		return fmt.Errorf("bucket %s is missing: %w", bucketEntries2, errCodec)
 	}
-	err = old.ForEach(func(k, v []byte) error {
+	err := old.ForEach(func(k, v []byte) error {
 		e, err := decodeEntry2(k, v)
 		if err != nil {
 			return fmt.Errorf("entry % x: %w", k, err)
@@ -56,7 +53,7 @@ func entriesTo3(tx *bolt.Tx) error {
 			return fmt.Errorf("entry % x: message %d is missing or damaged: %w", k, e.Message, errCodec)
 		}
 		e.Content, e.shared, e.tagged = m.body, len(m.spots) > 1, m.tag != ""
-		return bs[bktEntry].Put(k, appendEntry(make([]byte, 0, entrySize), &e))
+		return bs.at(bktEntry).Put(k, appendEntry(make([]byte, 0, entrySize), &e))
 	})
 	if err != nil {
 		return err

@@ -143,7 +143,7 @@ func TestMigrateStopped(t *testing.T) {
 func bitsAgree(t *testing.T, s *Store) {
 	t.Helper()
 	err := s.open[me].view("test", func(bs buckets) error {
-		return bs[bktEntry].ForEach(func(k, v []byte) error {
+		return bs.at(bktEntry).ForEach(func(k, v []byte) error {
 			e, err := decodeEntry(k, v)
 			if err != nil {
 				return err

@@ -94,7 +94,7 @@ func (t *txn) ranges(id mailbox.MailboxID, set imap.UIDSet) imap.UIDSet {
 	for i, r := range out {
 		last := imap.UID(0)
 		if r.Start == 0 || r.Stop == 0 {
-			last = lastUID(t.b[bktEntry].Cursor(), id)
+			last = lastUID(t.b.at(bktEntry).Cursor(), id)
 		}
 		if r.Start == 0 {
 			r.Start = last
@@ -116,7 +116,7 @@ type scanning struct {
 
 func (t *txn) scanRange(s *scanning, id mailbox.MailboxID, from, to imap.UID) error {
 	prefix := key32(uint32(id))
-	c := t.b[bktEntry].Cursor()
+	c := t.b.at(bktEntry).Cursor()
 	k, v := c.Seek(entryKey(id, from))
 	for ; len(s.rows) < int(s.exist) && bytes.HasPrefix(k, prefix); k, v = c.Next() {
 		if imap.UID(binary.BigEndian.Uint32(k[4:])) > to {

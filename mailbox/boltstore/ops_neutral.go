@@ -3,6 +3,7 @@ package boltstore
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"pizza/mailbox"
@@ -131,9 +132,11 @@ func (t *txn) putRecord(op mailbox.PutRecord) error {
 		return stale("put", op.Key, old.Version)
 	}
 	index := uniq(op.Index)
-	t.unindex(old)
+	t.unindex(old.Key, old.Index, index)
 	for _, i := range index {
-		t.put(bktIndex, pairKey(i, []byte(op.Key)...), []byte{format1})
+		if !slices.Contains(old.Index, i) {
+			t.put(bktIndex, pairKey(i, []byte(op.Key)...), []byte{format1})
+		}
 	}
 	rec := mailbox.Record{Key: op.Key, Version: old.Version + 1, Value: op.Value, Index: index}
 	t.put(bktRecord, []byte(op.Key), encodeRecord(rec))
@@ -144,9 +147,12 @@ func stale(op, key string, version uint64) error {
 	return fail(op, mailbox.Conflict, key, fmt.Sprintf("the record is at version %d", version))
 }
 
-func (t *txn) unindex(rec mailbox.Record) {
-	for _, i := range rec.Index {
-		t.del(bktIndex, pairKey(i, []byte(rec.Key)...))
+// unindex takes the index keys of a record away, but those to keep.
+func (t *txn) unindex(key string, index, keep []string) {
+	for _, i := range index {
+		if !slices.Contains(keep, i) {
+			t.del(bktIndex, pairKey(i, []byte(key)...))
+		}
 	}
 }
 
@@ -158,7 +164,7 @@ func (t *txn) deleteRecord(op mailbox.DeleteRecord) error {
 	if op.Version != 0 && old.Version != op.Version {
 		return stale("delete", op.Key, old.Version)
 	}
-	t.unindex(old)
+	t.unindex(old.Key, old.Index, nil)
 	t.del(bktRecord, []byte(op.Key))
 	return nil
 }
@@ -187,6 +193,7 @@ func (t *txn) putDue(op mailbox.PutDue) error {
 		return err
 	}
 	t.clearDue(d.Kind, d.Key)
+	t.dues = true
 	at := timeKey(d.At)
 	t.put(bktDue, dueRow(d.Kind, at, d.Key), append([]byte{format1}, d.Value...))
 	t.put(bktDueKey, pairKey(d.Kind, []byte(d.Key)...), at)
@@ -208,6 +215,7 @@ func (t *txn) deleteDue(op mailbox.DeleteDue) error {
 		return err
 	}
 	t.clearDue(op.Kind, op.Key)
+	t.dues = true
 	t.done = append(t.done, dueKey{op.Kind, op.Key})
 	return nil
 }

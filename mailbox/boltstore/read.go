@@ -25,11 +25,7 @@ const maxCached = 500_000
 // view runs fn in a read transaction. fn must not call anybody.
 func (a *account) view(op string, fn func(bs buckets) error) error {
 	return wrap(op, a.db.View(func(tx *bolt.Tx) error {
-		bs, err := bucketsOf(tx)
-		if err != nil {
-			return err
-		}
-		return fn(bs)
+		return fn(bucketsOf(tx))
 	}))
 }
 
@@ -107,7 +103,7 @@ func (a *account) evict(keep mailbox.MailboxID) {
 func (a *account) read(id mailbox.MailboxID) (snap *mailbox.Snapshot, err error) {
 	return snap, a.view("snapshot", func(bs buckets) error {
 		key := key32(uint32(id))
-		v := bs[bktBox].Get(key)
+		v := bs.at(bktBox).Get(key)
 		if v == nil {
 			return fail("snapshot", mailbox.NotFound, fmt.Sprintf("mailbox %d", id), "there is no such mailbox")
 		}
@@ -116,7 +112,7 @@ func (a *account) read(id mailbox.MailboxID) (snap *mailbox.Snapshot, err error)
 			return err
 		}
 		entries := make([]mailbox.Entry, 0, b.Exists)
-		c := bs[bktEntry].Cursor()
+		c := bs.at(bktEntry).Cursor()
 		for k, v := c.Seek(key); bytes.HasPrefix(k, key); k, v = c.Next() {
 			e, err := decodeEntry(k, v)
 			if err != nil {
@@ -178,7 +174,7 @@ func (a *account) messages(ids []mailbox.MessageID) (raws []rawMessage, n int, e
 			if m == nil {
 				continue
 			}
-			raws = append(raws, rawMessage{m, bytes.Clone(bs[bktStructure].Get(key64(m.body)))})
+			raws = append(raws, rawMessage{m, bytes.Clone(bs.at(bktStructure).Get(key64(m.body)))})
 			size += len(raws[len(raws)-1].structure) + 256
 		}
 		return nil
@@ -200,7 +196,7 @@ func readMessage(bs buckets, id mailbox.MessageID) (*message, error) {
 // entryRow returns an entry that must be there.
 func entryRow(bs buckets, s spot) (row, error) {
 	key := entryKey(s.mailbox, s.uid)
-	e, err := decodeEntry(key, bs[bktEntry].Get(key))
+	e, err := decodeEntry(key, bs.at(bktEntry).Get(key))
 	if err != nil {
 		return e, fmt.Errorf("entry %d of mailbox %d: %w", s.uid, s.mailbox, err)
 	}
@@ -209,7 +205,7 @@ func entryRow(bs buckets, s spot) (row, error) {
 
 // messageRow is readMessage with the flags as stored.
 func messageRow(bs buckets, id mailbox.MessageID) (*message, error) {
-	v := bs[bktMessage].Get(key64(uint64(id)))
+	v := bs.at(bktMessage).Get(key64(uint64(id)))
 	if v == nil {
 		return nil, nil
 	}
@@ -280,7 +276,7 @@ func (s *Store) OpenBlob(ctx context.Context, id mailbox.AccountID, blob string)
 // body opens stored bytes: a copy of small ones, the file of large ones. The file
 // may be gone already when a commit deletes it at this moment.
 func (a *account) body(bs buckets, id sum) (mailbox.Body, error) {
-	v := bs[bktBlob].Get(id[:])
+	v := bs.at(bktBlob).Get(id[:])
 	if v == nil {
 		return nil, fail("open blob", mailbox.NotFound, id.String(), "the bytes are gone")
 	}
@@ -289,7 +285,7 @@ func (a *account) body(bs buckets, id sum) (mailbox.Body, error) {
 		return nil, err
 	}
 	if row.inline {
-		return newMemBody(bytes.Clone(bs[bktBody].Get(key64(row.number)))), nil
+		return newMemBody(bytes.Clone(bs.at(bktBody).Get(key64(row.number)))), nil
 	}
 	body, err := openFile(a.stage.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -333,7 +329,7 @@ func (s *Store) Gone(ctx context.Context, id mailbox.AccountID, box mailbox.Mail
 	}
 	err = a.view("gone", func(bs buckets) error {
 		key := key32(uint32(box))
-		v := bs[bktBox].Get(key)
+		v := bs.at(bktBox).Get(key)
 		if v == nil {
 			return fail("gone", mailbox.NotFound, fmt.Sprintf("mailbox %d", box), "there is no such mailbox")
 		}
@@ -342,7 +338,7 @@ func (s *Store) Gone(ctx context.Context, id mailbox.AccountID, box mailbox.Mail
 			return err
 		}
 		ok = true
-		c := bs[bktGone].Cursor()
+		c := bs.at(bktGone).Cursor()
 		for k, v := c.Seek(goneKey(box, since+1)); bytes.HasPrefix(k, key); k, v = c.Next() {
 			set, err := decodeUIDs(v)
 			if err != nil {

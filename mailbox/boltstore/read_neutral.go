@@ -37,7 +37,7 @@ func (a *account) events(stream string, from uint64) (out [][]byte, err error) {
 	size := 0
 	return out, a.view("events", func(bs buckets) error {
 		prefix := pairKey(stream)
-		c := bs[bktEvent].Cursor()
+		c := bs.at(bktEvent).Cursor()
 		for k, v := c.Seek(pairKey(stream, key64(from)...)); bytes.HasPrefix(k, prefix) && size < readBytes; k, v = c.Next() {
 			seq := k[len(prefix):]
 			if len(seq) != 8 || binary.BigEndian.Uint64(seq) != from+uint64(len(out)) || len(v) == 0 {
@@ -57,7 +57,7 @@ func (s *Store) Record(ctx context.Context, id mailbox.AccountID, key string) (r
 		return rec, err
 	}
 	return rec, a.view("record", func(bs buckets) error {
-		v := bs[bktRecord].Get([]byte(key))
+		v := bs.at(bktRecord).Get([]byte(key))
 		if v == nil {
 			return fail("record", mailbox.NotFound, key, "")
 		}
@@ -73,7 +73,7 @@ func (s *Store) Records(ctx context.Context, id mailbox.AccountID, prefix, after
 		return nil, err
 	}
 	return out, a.view("records", func(bs buckets) error {
-		c := bs[bktRecord].Cursor()
+		c := bs.at(bktRecord).Cursor()
 		start := max(prefix, after)
 		for k, v := c.Seek([]byte(start)); k != nil && bytes.HasPrefix(k, []byte(prefix)); k, v = c.Next() {
 			if after != "" && string(k) <= after {
@@ -99,10 +99,10 @@ func (s *Store) Lookup(ctx context.Context, id mailbox.AccountID, index string) 
 	}
 	return out, a.view("lookup", func(bs buckets) error {
 		prefix := pairKey(index)
-		c := bs[bktIndex].Cursor()
+		c := bs.at(bktIndex).Cursor()
 		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
 			key := k[len(prefix):]
-			rec, err := decodeRecord(string(key), bs[bktRecord].Get(key))
+			rec, err := decodeRecord(string(key), bs.at(bktRecord).Get(key))
 			if err != nil {
 				return fmt.Errorf("record %s of index %s: %w", key, index, err)
 			}
@@ -116,7 +116,7 @@ func (s *Store) Lookup(ctx context.Context, id mailbox.AccountID, index string) 
 func (a *account) dueEntries(kind string, fn func(d mailbox.Due) bool) error {
 	return a.view("due", func(bs buckets) error {
 		prefix := pairKey(kind)
-		c := bs[bktDue].Cursor()
+		c := bs.at(bktDue).Cursor()
 		for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
 			rest := k[len(prefix):]
 			if len(rest) < 9 || len(v) == 0 {

@@ -293,10 +293,7 @@ func (s *stage) expire(stored func(sum) bool) {
 // runs before anybody else uses the directory.
 func (s *stage) sweep(db *dbFile) (removed int, err error) {
 	return removed, db.View(func(tx *bolt.Tx) error {
-		bs, err := bucketsOf(tx)
-		if err != nil {
-			return err
-		}
+		bs := bucketsOf(tx)
 		return filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -318,7 +315,7 @@ func needed(bs buckets, name string) bool {
 	if !ok || strings.HasPrefix(name, tempPrefix) {
 		return false
 	}
-	v := bs[bktBlob].Get(id[:])
+	v := bs.at(bktBlob).Get(id[:])
 	if v == nil {
 		return false
 	}

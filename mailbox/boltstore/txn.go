@@ -27,6 +27,7 @@ type group struct {
 	changed bool
 	deltas  map[mailbox.MailboxID][]mailbox.Change // in order of happening
 	listed  bool                                   // the mailbox list changed
+	dues    bool                                   // due entries changed
 	freed   []sum                                  // blob files that lost their last reference
 	done    []dueKey                               // due entries deleted
 	used    []sum                                  // pinned blobs
@@ -40,11 +41,8 @@ func (a *account) begin() (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &group{a: a, tx: tx, boxes: map[mailbox.MailboxID]*box{}, deltas: map[mailbox.MailboxID][]mailbox.Change{}}
-	if g.b, err = bucketsOf(tx); err == nil {
-		g.cnt, err = decodeCounters(g.b[bktMeta].Get(keyCounters))
-	}
-	if err != nil {
+	g := &group{a: a, tx: tx, b: bucketsOf(tx), boxes: map[mailbox.MailboxID]*box{}, deltas: map[mailbox.MailboxID][]mailbox.Change{}}
+	if g.cnt, err = decodeCounters(g.b.at(bktMeta).Get(keyCounters)); err != nil {
 		_ = tx.Rollback()
 		return nil, err
 	}
@@ -71,6 +69,7 @@ type txn struct {
 	gone    map[mailbox.MailboxID]imap.UIDSet
 	modseq  mailbox.ModSeq // of this Tx; 0: it changed no mail yet
 	listed  bool
+	dues    bool
 	freed   []sum
 	done    []dueKey
 	pins    map[sum]struct{}
@@ -156,9 +155,9 @@ func (t *txn) undo() {
 	for _, n := range slices.Backward(t.notes) {
 		var err error
 		if n.old == nil {
-			err = t.b[n.b].Delete(n.key)
+			err = t.b.at(n.b).Delete(n.key)
 		} else {
-			err = t.b[n.b].Put(n.key, n.old)
+			err = t.b.at(n.b).Put(n.key, n.old)
 		}
 		if err != nil {
 			panic(fmt.Sprintf("undo: %v", err)) // ends the whole group, which then rolls back
@@ -209,18 +208,19 @@ func (t *txn) handOver() {
 	g.changed = g.changed || len(t.notes) > 0
 	g.noteChanges(t.notes)
 	g.listed = g.listed || t.listed
+	g.dues = g.dues || t.dues
 	g.freed = append(g.freed, t.freed...)
 	g.done = append(g.done, t.done...)
 	g.used = slices.AppendSeq(g.used, maps.Keys(t.pins))
 }
 
-func (t *txn) get(b bkt, key []byte) []byte { return t.b[b].Get(key) }
+func (t *txn) get(b bkt, key []byte) []byte { return t.b.at(b).Get(key) }
 
 func (t *txn) put(b bkt, key, value []byte) {
 	if t.err != nil {
 		return
 	}
-	t.replace(b, key, t.b[b].Get(key), value)
+	t.replace(b, key, t.b.at(b).Get(key), value)
 }
 
 // replace is put for a value that was read in this Tx; nil: there is none.
@@ -229,19 +229,19 @@ func (t *txn) replace(b bkt, key, old, value []byte) {
 		return
 	}
 	t.notes = append(t.notes, priorValue{b, key, old})
-	if err := t.b[b].Put(key, value); err != nil {
+	if err := t.b.at(b).Put(key, value); err != nil {
 		t.notes = t.notes[:len(t.notes)-1]
 		t.err = err
 	}
 }
 
 func (t *txn) del(b bkt, key []byte) {
-	old := t.b[b].Get(key)
+	old := t.b.at(b).Get(key)
 	if t.err != nil || old == nil {
 		return
 	}
 	t.notes = append(t.notes, priorValue{b, key, old})
-	if err := t.b[b].Delete(key); err != nil {
+	if err := t.b.at(b).Delete(key); err != nil {
 		t.notes = t.notes[:len(t.notes)-1]
 		t.err = err
 	}
@@ -251,7 +251,7 @@ func (t *txn) del(b bkt, key []byte) {
 // anything is changed: a bbolt cursor does not survive writes.
 func (t *txn) keys(b bkt, prefix []byte) [][]byte {
 	var keys [][]byte
-	c := t.b[b].Cursor()
+	c := t.b.at(b).Cursor()
 	for k, _ := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
 		keys = append(keys, bytes.Clone(k))
 	}
@@ -289,7 +289,7 @@ func (g *group) load(id mailbox.MailboxID) *box {
 		return b
 	}
 	key := key32(uint32(id))
-	v := g.b[bktBox].Get(key)
+	v := g.b.at(bktBox).Get(key)
 	if v == nil {
 		return nil
 	}

@@ -167,7 +167,7 @@ func (t *txn) adjust(ob *openBox, l *lens, rule *mailbox.ViewRule) *lens {
 
 // fill looks at the next messages. Those that change meanwhile look after themselves.
 func (t *txn) fill(ob *openBox, l *lens) error {
-	c := t.b[bktMessage].Cursor()
+	c := t.b.at(bktMessage).Cursor()
 	k, n := seekMessage(c, l.cursor), 0
 	for ; k != nil && n < viewStep; k, _ = c.Next() {
 		if len(k) != 8 {
@@ -204,7 +204,7 @@ func (t *txn) empty(l *lens) error {
 // firstOf returns the first entries of a mailbox.
 func (t *txn) firstOf(id mailbox.MailboxID, n int) (rows []row, err error) {
 	prefix := key32(uint32(id))
-	c := t.b[bktEntry].Cursor()
+	c := t.b.at(bktEntry).Cursor()
 	for k, v := c.Seek(prefix); k != nil && len(rows) < n && string(k[:4]) == string(prefix); k, v = c.Next() {
 		e, err := decodeEntry(k, v)
 		if err != nil {

@@ -52,6 +52,9 @@ func (a *account) submit(ctx context.Context, r *request) (mailbox.Result, error
 		return mailbox.Result{}, mailbox.ErrClosed
 	default:
 	}
+	if a.lead(r) {
+		return r.res, r.err
+	}
 	select {
 	case a.queue <- r:
 	case <-ctx.Done():
@@ -75,6 +78,31 @@ func (a *account) submit(ctx context.Context, r *request) (mailbox.Result, error
 	return r.res, r.err
 }
 
+// lead commits r on the goroutine that asks, when nobody commits and nothing waits: to
+// hand it to the writer and to be woken by it costs more than a small commit. What comes
+// meanwhile waits for the writer, and is one group.
+func (a *account) lead(r *request) bool {
+	if len(a.queue) > 0 || !a.leading.TryLock() {
+		return false
+	}
+	defer a.leading.Unlock()
+	select {
+	case <-a.closing:
+		return false
+	default:
+	}
+	r.state.Store(taken)
+	a.commit([]*request{r})
+	return true
+}
+
+// write is the part of the writer.
+func (a *account) write(r *request) {
+	a.leading.Lock()
+	defer a.leading.Unlock()
+	a.commit(a.gather(r))
+}
+
 // work is the writer: it takes what waits, commits it, and ends when the account
 // closes and nothing waits any more.
 func (a *account) work() {
@@ -82,11 +110,11 @@ func (a *account) work() {
 	for {
 		select {
 		case r := <-a.queue:
-			a.commit(a.gather(r))
+			a.write(r)
 		case <-a.closing:
 			select {
 			case r := <-a.queue:
-				a.commit(a.gather(r))
+				a.write(r)
 			default:
 				return
 			}
@@ -230,6 +258,9 @@ func (a *account) publish(g *group) {
 	}
 	if g.listed {
 		a.arrange()
+	}
+	if g.dues {
+		woken = append(woken, mailbox.DueEntries)
 	}
 	for _, d := range g.done {
 		delete(a.claims, d)

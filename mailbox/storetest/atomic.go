@@ -227,6 +227,15 @@ func testWatch(f *fixture) {
 	f.within(in, "INBOX by a flag of the message")
 	f.within(other, "Archive by a flag of the message")
 	<-any
+	dues, cancelDues := f.s.Watch(account, mailbox.DueEntries)
+	defer cancelDues()
+	f.commit(mailbox.PutRecord{Key: "m"})
+	silent("due entries by a record", dues)
+	f.commit(due("run", "k", 3, "v"))
+	f.within(dues, "due entries by a new one")
+	f.commit(mailbox.DeleteDue{Kind: "run", Key: "k"})
+	f.within(dues, "due entries by one that goes")
+	<-any
 	cancelAny()
 	f.fails(mailbox.Conflict, never)
 	f.commit(mailbox.PutRecord{Key: "l"})
