@@ -36,6 +36,15 @@ type Options struct {
 	// Limits of a run; zero fields: 20 model calls, 40 tool calls, no other. Calls below
 	// zero: no limit of them.
 	Limits Limits
+	// Subagents gives the workers that a run may give work to, as they are now; nil: none.
+	Subagents func() []Worker
+	// WorkerLimits of the run of a worker; zero fields: 20 model calls, 80 tool calls.
+	WorkerLimits Limits
+	// WorkerDepth is how deep work may be given on: with 1 only a run that mail began gives
+	// any. 0: 1; at most 4; below 0: nobody does.
+	WorkerDepth int
+	// WorkerFanout is how many workers a run has at work at once; 0: 8.
+	WorkerFanout int
 
 	backoff time.Duration // after a failed step, doubling; 0: 1 s
 	slow    time.Duration // a run that takes longer is shown as running; 0: 2 s
@@ -136,6 +145,15 @@ func (o Options) withDefaults() Options {
 	}
 	o.Limits.ModelCalls = limitOr(o.Limits.ModelCalls, 20)
 	o.Limits.ToolCalls = limitOr(o.Limits.ToolCalls, 40)
+	o.WorkerLimits.ModelCalls = limitOr(o.WorkerLimits.ModelCalls, 20)
+	o.WorkerLimits.ToolCalls = limitOr(o.WorkerLimits.ToolCalls, 80)
+	if o.WorkerDepth == 0 {
+		o.WorkerDepth = 1
+	}
+	o.WorkerDepth = min(o.WorkerDepth, maxDepth)
+	if o.WorkerFanout <= 0 {
+		o.WorkerFanout = 8
+	}
 	if o.slow <= 0 {
 		o.slow = 2 * time.Second
 	}

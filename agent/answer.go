@@ -59,20 +59,23 @@ func (a *Agent) statusText(ctx context.Context, account mailbox.AccountID) (stri
 	} else if on {
 		fmt.Fprintf(&b, "Nothing runs: this store was restored from a backup of %s. Answer the mail about that in Action.\n\n", a.when(r.From))
 	}
-	runs, err := a.store.Lookup(ctx, account, indexLiveRuns)
+	recs, err := a.store.Lookup(ctx, account, indexLiveRuns)
 	if err != nil {
 		return "", err
 	}
+	runs := tops(runsOf(recs))
 	fmt.Fprintf(&b, "Live tasks: %d\n", len(runs))
-	for _, rec := range runs {
-		r, err := decodeRun(rec)
-		if err != nil {
-			return "", err
-		}
+	for _, r := range runs {
 		r.State = a.stateNow(account, r)
 		fmt.Fprintf(&b, "- %s: %s, since %s\n", oneLine(r.Subject), stateText(r), a.when(r.Created))
 	}
-	recs, err := a.store.Lookup(ctx, account, indexOpenDecisions)
+	if _, off := a.Subagents(); len(off) > 0 {
+		b.WriteString("\nWorkers that are off until their settings are mended:\n")
+		for _, w := range off {
+			fmt.Fprintf(&b, "- %s: %s\n", oneLine(w.Name), oneLine(w.Why))
+		}
+	}
+	recs, err = a.store.Lookup(ctx, account, indexOpenDecisions)
 	if err != nil {
 		return "", err
 	}

@@ -70,17 +70,18 @@ func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan to
 	}
 	dec.Sentence = sentence
 	var attach []byte
+	by := d.run.pathText()
 	if dec.Kind == decisionUnknown {
 		out.Subject = mail.UnknownSubject(sentence)
 		out.Plain, out.HTML, attach = mail.UnknownText(mail.Unknown{
-			Sentence: sentence, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce,
+			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce,
 			Started: a.local(c.Begun), Expires: a.local(dec.Expires),
 			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
 		})
 	} else {
 		out.Subject = mail.ApprovalSubject(sentence)
 		out.Plain, out.HTML, attach = mail.ApprovalText(mail.Approval{
-			Sentence: sentence, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce, Expires: a.local(dec.Expires),
+			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce, Expires: a.local(dec.Expires),
 			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject, Reason: d.reason(),
 		})
 	}

@@ -44,7 +44,7 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 	if err != nil {
 		return nil, nil, err
 	}
-	status, err := a.showStatus(ctx, o, th, run, &State{})
+	status, err := a.showStatus(ctx, o, th, run, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,12 +120,13 @@ func (a *Agent) deliver(ctx context.Context, o owner, out mail.Outgoing, ref Mes
 }
 
 // showStatus makes the ops that replace a run's message in Running, and notes in run
-// what it shows.
-func (a *Agent) showStatus(ctx context.Context, o owner, th *Thread, run *Run, st *State) ([]mailbox.Op, error) {
+// what it shows. live are its workers.
+func (a *Agent) showStatus(ctx context.Context, o owner, th *Thread, run *Run, live []liveRun) ([]mailbox.Op, error) {
 	out := a.letter(o, th, KindStatus, run.ID, run.Inputs[len(run.Inputs)-1])
 	s := mail.Status{
 		Task: run.Task, Subject: run.Subject, State: string(run.State), For: run.For, Model: run.Model,
-		Since: a.local(run.Created), Now: a.local(a.now()), Steps: st.ModelCalls, Last: lastDone(st), Origin: run.origin(),
+		Since: a.local(run.Created), Now: a.local(a.now()), Steps: run.Steps, Last: run.Last,
+		Origin: run.origin(), Workers: a.workerLines(o.Account, live),
 	}
 	out.Subject, out.Plain, out.AutoSubmitted = mail.StatusSubject(s), mail.StatusText(s), "auto-generated"
 	add, err := a.post(ctx, o.Account, out, mailbox.AddMessage{

@@ -71,9 +71,9 @@ func (s *State) used(l Limit) int64 {
 	case LimitToolCalls:
 		return int64(s.ToolCalls - len(s.unjudged()))
 	case LimitTokens:
-		return int64(s.Usage.Input+s.Usage.Output) + s.Booked.Tokens() + s.Reserved.Tokens()
+		return int64(s.Usage.Input+s.Usage.Output) + s.Booked.Tokens() + s.Reserved.Tokens() + s.handed().Tokens
 	case LimitCost:
-		return micro(s.Usage.Cost) + s.Booked.Cost + s.Reserved.Cost
+		return micro(s.Usage.Cost) + s.Booked.Cost + s.Reserved.Cost + s.handed().Cost
 	case LimitTime:
 		return int64(s.Worked)
 	}

@@ -36,6 +36,7 @@ type Call struct {
 	Hash     string
 	Class    tools.Class
 	Probing  bool // the last attempt only looks whether the one before had its effect
+	Part     Part // of a call of task that has begun
 	End      *EvToolEnd
 
 	// Of this process: the intent was made by an earlier one.
@@ -106,7 +107,7 @@ func (c *Call) decided(e *EvDecided) string {
 }
 
 func (c *Call) start(e EvToolStart) string {
-	again := c.State == callStarted && c.Class != tools.OnceOnly
+	again := c.State == callStarted && c.Class != tools.OnceOnly && c.Class != classWorker
 	switch {
 	case c.State != callAllowed && !again:
 		return c.cannot("start")
@@ -117,6 +118,9 @@ func (c *Call) start(e EvToolStart) string {
 	}
 	c.State, c.Attempt, c.Hash, c.Class, c.Stale = callStarted, e.Attempt, e.Hash, tools.Class(e.Class), false
 	c.Probing = e.Probe
+	if e.Part != nil {
+		c.Part = *e.Part
+	}
 	return ""
 }
 

@@ -13,7 +13,9 @@ import (
 
 // Cancel asks a run to end: id is a run, a task (its live run), or a decision (the
 // run that waits for it). The request is in the journal when Cancel returns; the
-// run's worker then ends it with a notice.
+// run's worker then ends it with a notice. The workers below it are asked to end in the
+// same commit. A worker's run ends alone when its own id is given: whoever gave it the
+// work is told.
 //
 // Errors are *mailbox.Error: NotFound (nothing of this account has the id),
 // Conflict (it has ended already).
@@ -26,14 +28,16 @@ func (a *Agent) Cancel(ctx context.Context, account mailbox.AccountID, id string
 		return err
 	}
 	for range attempts {
-		ops, err := a.cancelOps(ctx, account, run, by)
+		ops, ids, err := a.cancelOps(ctx, account, run, by)
 		if err != nil {
 			return err
 		}
 		_, err = a.store.Commit(ctx, account, mailbox.Tx{Ops: ops})
 		if err == nil {
 			a.log.InfoContext(ctx, "cancel requested", "run", run, "via", by.Via, "login", by.Login)
-			a.interrupt(run)
+			for _, id := range ids {
+				a.interrupt(id)
+			}
 			return nil
 		}
 		if !isKind(err, mailbox.Conflict) {
@@ -43,8 +47,34 @@ func (a *Agent) Cancel(ctx context.Context, account mailbox.AccountID, id string
 	return &mailbox.Error{Op: "cancel", Kind: mailbox.Transient, Name: run}
 }
 
-func (a *Agent) cancelOps(ctx context.Context, account mailbox.AccountID, run string, by DecidedBy) ([]mailbox.Op, error) {
-	return a.wakeOps(ctx, account, run, Event{At: a.now(), Cancel: &EvCancel{By: by}})
+// cancelOps asks a run and those below it to end; ids are theirs.
+func (a *Agent) cancelOps(ctx context.Context, account mailbox.AccountID, run string, by DecidedBy) (ops []mailbox.Op, ids []string, err error) {
+	rec, err := a.store.Record(ctx, account, runKey(run))
+	if isKind(err, mailbox.NotFound) {
+		err = noSuchRun(run)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	live, err := a.liveWorkers(ctx, account, taskOf(run))
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.cancelTree(rec, live, by)
+}
+
+// cancelTree is cancelOps for records that were read already, as the guard does.
+func (a *Agent) cancelTree(rec mailbox.Record, live []liveRun, by DecidedBy) (ops []mailbox.Op, ids []string, err error) {
+	r, err := decodeRun(rec)
+	if err != nil {
+		return nil, nil, err
+	}
+	ops, err = a.cancelRun(r, rec.Version, by)
+	if err != nil {
+		return nil, nil, err
+	}
+	below, ids, err := a.endBelow(live, r.ID, by)
+	return append(ops, below...), append(ids, r.ID), err
 }
 
 // findRun finds the run that id means.
@@ -54,7 +84,7 @@ func (a *Agent) findRun(ctx context.Context, account mailbox.AccountID, id strin
 		return id, nil
 	}
 	if d, _, err := a.loadDecision(ctx, account, id); err == nil {
-		return d.Run, nil
+		return topOf(d.Run), nil
 	}
 	th, _, err := a.thread(ctx, account, id)
 	if isKind(err, mailbox.NotFound) {
@@ -94,6 +124,11 @@ func (a *Agent) wakeRecord(rec mailbox.Record, evs ...Event) ([]mailbox.Op, erro
 	if err != nil {
 		return nil, err
 	}
+	return a.wakeRun(r, rec.Version, evs...)
+}
+
+// wakeRun is wakeRecord for a run that was decoded already.
+func (a *Agent) wakeRun(r Run, version uint64, evs ...Event) ([]mailbox.Op, error) {
 	if r.State.Ended() {
 		return nil, &mailbox.Error{Op: "wake", Kind: mailbox.Conflict, Name: r.ID,
 			Text: "task " + r.Task + " has ended already (" + string(r.State) + ")"}
@@ -106,7 +141,7 @@ func (a *Agent) wakeRecord(rec mailbox.Record, evs ...Event) ([]mailbox.Op, erro
 	if r.State == Waiting {
 		r.State, r.For, r.Changed = Queued, "", a.now()
 	}
-	return []mailbox.Op{add, runPut(r, rec.Version), dueRun(r.ID, a.now())}, nil
+	return []mailbox.Op{add, runPut(r, version), dueRun(r.ID, a.now())}, nil
 }
 
 // dueRun makes a run due.

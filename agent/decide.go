@@ -79,7 +79,7 @@ func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb,
 		return Decision{}, err
 	}
 	if verb == "cancel" && d.Run != "" {
-		return d, a.Cancel(ctx, account, d.Run, by)
+		return d, a.Cancel(ctx, account, topOf(d.Run), by)
 	}
 	return a.settle(ctx, account, d.ID, verdict{verb: verb, text: text, by: by, n: n})
 }
@@ -300,13 +300,9 @@ func listDecisions(open []Decision) string {
 	return strings.Join(names, ", ")
 }
 
-// openDecisions lists the open decisions of a run or a task, oldest first.
+// openDecisions lists the open decisions of a task, or of a run and its workers, oldest first.
 func (a *Agent) openDecisions(ctx context.Context, account mailbox.AccountID, id string) ([]Decision, error) {
-	index := indexOfTask + id
-	if strings.Contains(id, ".") {
-		index = indexOfRun + id
-	}
-	recs, err := a.store.Lookup(ctx, account, index)
+	recs, err := a.store.Lookup(ctx, account, indexOfTask+taskOf(id))
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +315,8 @@ func (a *Agent) openDecisions(ctx context.Context, account mailbox.AccountID, id
 		if err != nil {
 			return nil, err
 		}
-		if d.State == Open || d.State == Deciding {
+		of := id == d.Task || id == d.Run || isBelow(d.Run, id)
+		if of && (d.State == Open || d.State == Deciding) {
 			open = append(open, d)
 		}
 	}

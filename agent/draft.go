@@ -27,6 +27,8 @@ type draft struct {
 	call   bool     // call the model once committed
 	show   bool     // replace the status message
 	over   bool     // the run ends or waits with this
+	born   []Run    // runs of workers that begin with this
+	nudge  []string // runs whose sessions, if any, are to read their journal once committed
 }
 
 // draft makes the next commit: what base adds, and all that Next says until
@@ -63,6 +65,7 @@ func (d *draft) tx() []mailbox.Op {
 	for _, e := range d.events {
 		add.Events = append(add.Events, encodeEvent(e))
 	}
+	d.run = d.told()
 	d.run.Seq, d.run.Changed = d.st.Seq, d.s.a.now()
 	var ops []mailbox.Op
 	if len(d.events) > 0 {
@@ -116,7 +119,12 @@ func (d *draft) follow(ctx context.Context) error {
 		case DoBusy:
 			return nil
 		case DoWait:
-			return d.pause(ctx, act.For, time.Time{})
+			if act.For != forWorkers {
+				return d.pause(ctx, act.For, time.Time{})
+			}
+			if goOn, err := d.awaitWorkers(ctx); err != nil || !goOn {
+				return err
+			}
 		case DoAsk:
 			return d.askLimit(ctx, act.Limit)
 		case DoNothing:
@@ -149,7 +157,7 @@ func (d *draft) step(ctx context.Context, act Todo) error {
 
 // plan lets policy judge a call.
 func (d *draft) plan(_ context.Context, c Call) error {
-	p := d.s.a.judge(c)
+	p := d.judge(c)
 	return d.add(Event{Policy: &EvPolicy{Call: c.ID, Rule: string(p.Rule), Text: p.Reason}})
 }
 
@@ -234,7 +242,7 @@ func (d *draft) start(ctx context.Context, c Call) error {
 	if err != nil {
 		return err
 	}
-	p := d.s.a.judge(c)
+	p := d.judge(c)
 	refused := ""
 	if p.Rule == tools.Deny || p.Rule == tools.Invalid {
 		refused = "Not allowed. " + p.Reason
@@ -287,6 +295,9 @@ func (d *draft) callModel(ctx context.Context, act Todo) error {
 // join takes the mails that came meanwhile into the run, when its model can be told
 // of them. The next call sees them after the results.
 func (d *draft) join(ctx context.Context) error {
+	if d.run.child() {
+		return nil // mail is for the run that mail began
+	}
 	a, account := d.s.a, d.s.account
 	th, version, err := a.thread(ctx, account, d.run.Task)
 	if err != nil || len(th.Queue) == 0 || !a.joins(ctx, d.run.Model) {
@@ -315,7 +326,7 @@ func (d *draft) pause(ctx context.Context, what string, until time.Time) error {
 	} else {
 		d.ops = append(d.ops, dueRun(d.run.ID, until))
 	}
-	if d.run.Shown != Waiting {
+	if d.run.Shown != Waiting || len(d.born) > 0 {
 		return d.status(ctx)
 	}
 	return nil
@@ -323,11 +334,21 @@ func (d *draft) pause(ctx context.Context, what string, until time.Time) error {
 
 // status replaces the message in Running.
 func (d *draft) status(ctx context.Context) error {
-	th, _, err := d.s.a.thread(ctx, d.s.account, d.run.Task)
-	if err != nil {
-		return err
+	if d.run.child() {
+		return d.workerStatus(ctx)
 	}
-	ops, err := d.s.a.showStatus(ctx, d.s.o, th, &d.run, &d.st)
+	var live []liveRun
+	if len(d.st.handing()) > 0 {
+		var err error
+		if live, err = d.s.a.liveWorkers(ctx, d.s.account, d.run.Task); err != nil {
+			return err
+		}
+		for _, r := range d.born {
+			live = append(live, liveRun{Run: r})
+		}
+	}
+	d.run = d.told()
+	ops, err := d.s.a.showFamily(ctx, d.s.o, &d.run, live)
 	d.ops = append(d.ops, ops...)
 	return err
 }

@@ -40,6 +40,9 @@ type EvStarted struct {
 	Limits Limits               `json:"limits"`
 	// Free: the model costs nothing, so that nothing is reserved for its calls.
 	Free bool `json:"free,omitempty"`
+	// Of a worker's run: who it is, and what lay in /out when it got its work.
+	Worker string      `json:"worker,omitempty"`
+	Out    []OutChange `json:"out,omitempty"`
 }
 
 // Limits of a run; zero is none. Tokens and Cost are of the run and of what it gave to
@@ -115,9 +118,11 @@ type EvToolStart struct {
 	Call    string `json:"call"`
 	Attempt int    `json:"attempt"`
 	Hash    string `json:"hash"`  // of the canonical arguments
-	Class   string `json:"class"` // tools.Class
+	Class   string `json:"class"` // tools.Class, or classWorker
 	// Probe: this attempt only looks whether the one before had its effect.
 	Probe bool `json:"probe,omitempty"`
+	// Part is what the worker got of the budget, of a call of task.
+	Part *Part `json:"part,omitempty"`
 }
 
 // EvToolEnd settles a call. Status: ok, error, denied (rejected, expired or against
@@ -130,6 +135,8 @@ type EvToolEnd struct {
 	Blob    string        `json:"blob,omitempty"` // Content over 32 KiB lies there
 	Out     []OutChange   `json:"out,omitempty"`  // what it did to /out
 	Took    time.Duration `json:"took,omitempty"`
+	// Child is what the worker's run came to, of a call of task.
+	Child *ChildEnd `json:"child,omitempty"`
 }
 
 // OutChange is a change of the run's /out folder.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"pizza/internal/mail"
-	"pizza/internal/tools"
 	"pizza/mailbox"
 	"pizza/providers"
 )
@@ -29,6 +28,9 @@ type ending struct {
 
 // end decides how a run ends.
 func (d *draft) end(ctx context.Context, act Todo) error {
+	if d.run.child() {
+		return d.finishChild(ctx, d.childEnding(act))
+	}
 	switch act.Do {
 	case DoFinish:
 		return d.finish(ctx, ending{move: moveFinish, kind: KindResult, text: answerOf(&d.st)})
@@ -112,10 +114,11 @@ func (a *Agent) lastMail(ctx context.Context, o owner, th *Thread, d *draft, e e
 	out.Headers = append(out.Headers,
 		[2]string{"X-Pizza-Model", d.run.Model}, [2]string{"X-Pizza-Usage", usageHeader(&d.st)})
 	out.Markdown = e.text
+	spent := d.st.Spent()
 	out.Footer = mail.FooterText(mail.Usage{
-		Model: d.run.Model, Steps: d.st.ModelCalls,
-		TokensIn: int64(d.st.Usage.Input), TokensOut: int64(d.st.Usage.Output),
-		Cost: costText(d.st.Usage.Cost), Took: a.now().Sub(d.run.Created),
+		Model: d.run.Model, Steps: spent.ModelCalls,
+		TokensIn: int64(spent.Usage.Input), TokensOut: int64(spent.Usage.Output),
+		Cost: costText(spent.Usage.Cost), Took: a.now().Sub(d.run.Created),
 	})
 	out.Footer = strings.TrimSpace(d.run.origin() + " " + out.Footer)
 	out.Attachments = a.attachments(ctx, o, d.st.Files())
@@ -152,15 +155,11 @@ func (a *Agent) endOps(ctx context.Context, o owner, run *Run, out mail.Outgoing
 	if err != nil {
 		return nil, err
 	}
-	open, err := a.store.Lookup(ctx, o.Account, indexOfRun+run.ID)
+	dropped, err := a.dropDecisions(ctx, o.Account, run.ID)
 	if err != nil {
 		return nil, err
 	}
-	for _, rec := range open {
-		if dec, err := decodeDecision(rec); err == nil && (dec.State == Open || dec.State == Deciding) {
-			ops = append(ops, closeOps(dec, rec.Version, Dropped)...)
-		}
-	}
+	ops = append(ops, dropped...)
 	filed, err := a.fileDropped(ctx, o.Account, run)
 	if err != nil {
 		return nil, err
@@ -171,6 +170,18 @@ func (a *Agent) endOps(ctx context.Context, o owner, run *Run, out mail.Outgoing
 	}
 	run.Status, run.For, run.Result, run.Error = 0, "", out.MessageID, e.error
 	return append(ops, mailbox.DeleteDue{Kind: DueRun, Key: run.ID}), nil
+}
+
+// dropDecisions closes what a run that ends has open.
+func (a *Agent) dropDecisions(ctx context.Context, account mailbox.AccountID, run string) ([]mailbox.Op, error) {
+	open, err := a.store.Lookup(ctx, account, indexOfRun+run)
+	var ops []mailbox.Op
+	for _, rec := range open {
+		if dec, err := decodeDecision(rec); err == nil && (dec.State == Open || dec.State == Deciding) {
+			ops = append(ops, closeOps(dec, rec.Version, Dropped)...)
+		}
+	}
+	return ops, err
 }
 
 // endThread frees the thread and begins its next run, if a mail waits.
@@ -253,12 +264,7 @@ func (d *draft) cancelText() string {
 		fmt.Fprintf(&b, "This task was stopped by %s (%s) on %s.", d.st.Stop.By.Login, d.st.Stop.By.Via, d.s.a.when(d.st.Stop.By.At))
 	}
 	b.WriteString(" Nothing more will be done.\n")
-	for _, c := range d.st.open() {
-		unsure := c.State == callStarted || c.State == callUnsure || c.Kind == decisionUnknown && !c.confirmed()
-		if unsure && c.Class != "" && c.Class != tools.ReadOnly {
-			fmt.Fprintf(&b, "\nIt is not known whether this call had its effect: %s\n", d.s.a.sentence(c))
-		}
-	}
+	b.WriteString(d.unsureText())
 	b.WriteString(doneText(&d.st))
 	return b.String()
 }
@@ -276,12 +282,8 @@ func (a *Agent) plainSentence(c Call) string {
 // doneText lists the calls that changed something, for a mail without a result.
 func doneText(s *State) string {
 	var b strings.Builder
-	for _, t := range s.Turns {
-		for _, c := range t.Calls {
-			if c.changed() {
-				fmt.Fprintf(&b, "- `%s`: done\n", c.Name)
-			}
-		}
+	for _, name := range did(s) {
+		fmt.Fprintf(&b, "- `%s`: done\n", name)
 	}
 	if b.Len() == 0 {
 		return ""

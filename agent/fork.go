@@ -138,7 +138,7 @@ func (a *Agent) forkPoint(ctx context.Context, in *intake, src *Thread, ref Mess
 		if err != nil {
 			return nil, err
 		}
-		of := run.ID == ref.Run || ref.Run == "" && slices.ContainsFunc(run.Inputs, func(m Inbound) bool {
+		of := run.ID == topOf(ref.Run) || ref.Run == "" && slices.ContainsFunc(run.Inputs, func(m Inbound) bool {
 			return m.MessageID != "" && slices.Contains(answers, m.MessageID)
 		})
 		if of || from.Run == "" {
@@ -162,7 +162,7 @@ type past struct {
 // branched off from, and so on.
 func (s *session) lineage(ctx context.Context) ([]past, error) {
 	var list []past
-	task, n, from := s.run.Task, runNumber(s.id)-1, s.run.From
+	task, n, from := s.run.Task, runNumber(topOf(s.id))-1, s.run.From
 	for {
 		for ; n >= 1 && len(list) < maxEarlierRuns; n-- {
 			list = append(list, past{run: runID(task, n)})

@@ -289,7 +289,8 @@ func (r *review) cancelTask(tag string) error {
 		return nil
 	}
 	by := DecidedBy{Login: r.actor.Login, Credential: r.actor.Credential, Via: viaDelete, At: r.now}
-	ops, err := r.a.wakeRecord(rec, Event{At: r.now, Cancel: &EvCancel{By: by}})
+	live := liveOf(r.view.Lookup(indexWorkers + taskOf(run)))
+	ops, _, err := r.a.cancelTree(rec, live, by)
 	if isKind(err, mailbox.Conflict) {
 		return nil // it has ended: only the message goes
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 
 	"pizza/internal/tools"
 	"pizza/mailbox"
@@ -61,7 +62,7 @@ func (s *session) request(ctx context.Context) (providers.Request, error) {
 	}
 	req := projection{
 		State: s.st, Earlier: s.prior, Inputs: inputs, Info: s.model.Info(),
-		Thread: string(s.account) + "/" + s.run.Task, Told: s.told,
+		Thread: strings.Join(append([]string{string(s.account), s.run.Task}, s.run.Path...), "/"), Told: s.told,
 	}.request()
 	req.MaxTokens = s.st.room()
 	return req, checkPairs(req)
@@ -85,6 +86,9 @@ func (s *session) input(ctx context.Context, in Inbound) (*input, error) {
 // the newest user message is this run's alone.
 func (s *session) earlier(ctx context.Context) ([]providers.Message, error) {
 	prior := []providers.Message{} // not nil: read
+	if s.run.child() {
+		return prior, nil // it has its prompt, and nothing else
+	}
 	size := 0
 	runs, err := s.lineage(ctx)
 	if err != nil {

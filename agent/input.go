@@ -23,6 +23,9 @@ type input struct {
 // readInput reads a mail. A mail that is gone (forgotten, or of an earlier run and
 // deleted) is a sentence.
 func (a *Agent) readInput(ctx context.Context, account mailbox.AccountID, in Inbound) (*input, error) {
+	if in.Message == 0 {
+		return &input{parts: []providers.Part{{Kind: providers.Text, Text: in.Prompt, Login: in.Login}}}, nil
+	}
 	msg, body, err := a.openStored(ctx, account, in.Message)
 	if isKind(err, mailbox.NotFound) {
 		return &input{parts: []providers.Part{{Kind: providers.Text, Text: "(This mail was deleted: " + oneLine(in.Subject) + ")"}}}, nil

@@ -97,7 +97,8 @@ func (a *Agent) stageMail(ctx context.Context, account mailbox.AccountID, out ma
 }
 
 // usageHeader is the value of X-Pizza-Usage.
-func usageHeader(s *State) string {
+func usageHeader(st *State) string {
+	s := st.Spent()
 	parts := []string{
 		"steps=" + strconv.Itoa(s.ModelCalls), "tools=" + strconv.Itoa(s.ToolCalls),
 		"in=" + strconv.Itoa(s.Usage.Input), "out=" + strconv.Itoa(s.Usage.Output),

@@ -103,9 +103,13 @@ func (d *draft) askLimit(ctx context.Context, l Limit) error {
 	out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", dec.ID})
 	out.Subject = mail.LimitSubject(dec.Sentence)
 	again, more := limitGrants(&d.st, l)
+	who := "the task"
+	if d.run.child() {
+		who = "the worker"
+	}
 	out.Plain, out.HTML = mail.LimitText(mail.Limit{
-		Sentence: dec.Sentence, Done: a.doneLines(&d.st), Missing: a.missing(&d.st), Said: lastSaid(&d.st),
-		Again: again, More: more, Stop: "the task ends with what it has", Without: "Without an answer the task ends with what it has.",
+		Sentence: dec.Sentence, By: d.run.pathText(), Done: a.doneLines(&d.st), Missing: a.missing(&d.st), Said: lastSaid(&d.st),
+		Again: again, More: more, Stop: who + " ends with what it has", Without: "Without an answer " + who + " ends with what it has.",
 		Expires: a.local(dec.Expires), ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
 	})
 	if err := d.open(ctx, &dec, out); err != nil {
@@ -119,6 +123,14 @@ func (d *draft) askLimit(ctx context.Context, l Limit) error {
 
 // limitSentence says which limit is reached.
 func limitSentence(s *State, l Limit) string {
+	text := limitText(s, l)
+	if who := s.Started.Worker; who != "" {
+		text = strings.Replace(text, "The task", "Worker "+who, 1)
+	}
+	return text
+}
+
+func limitText(s *State, l Limit) string {
 	used, allowed := s.used(l), s.allowed(l)
 	switch l {
 	case LimitModelCalls:
@@ -198,6 +210,11 @@ func (a *Agent) doneLines(s *State) []string {
 		for _, c := range t.Calls {
 			if c.changed() {
 				lines = append(lines, a.plainSentence(c))
+			}
+			if c.End != nil && c.End.Child != nil {
+				for _, name := range c.End.Child.Done {
+					lines = append(lines, "By a worker: "+oneLine(name))
+				}
 			}
 		}
 	}

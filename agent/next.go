@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"time"
 
 	"pizza/internal/tools"
@@ -40,7 +41,7 @@ type Todo struct {
 	After   time.Time // not before; zero: now
 	Reserve Reserve   // what it books
 
-	For   string // of DoWait: approval, question or limit
+	For   string // of DoWait: approval, question, limit or workers
 	Limit Limit  // of DoAsk
 	Fail  Fail   // of DoFail
 }
@@ -79,6 +80,9 @@ func Next(s State) Todo {
 		if busy {
 			return Todo{Do: DoBusy}
 		}
+		if len(s.handing()) > 0 {
+			return Todo{Do: DoWait, For: forWorkers}
+		}
 		return Todo{Do: DoEnd}
 	case s.asking():
 		return Todo{Do: DoWait, For: decisionLimit}
@@ -115,6 +119,8 @@ func sift(s State) (step Todo, busy bool, waits string) {
 			waits = waitsFor(waits, c.Kind)
 		case callStarted:
 			switch {
+			case c.Class == classWorker:
+				waits = cmp.Or(waits, forWorkers)
 			case !c.Stale:
 				busy = true
 			case c.Class == tools.OnceOnly || c.Attempt >= maxAttempts:

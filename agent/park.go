@@ -52,6 +52,18 @@ func (a *Agent) parkOps(ctx context.Context, s *session) ([]mailbox.Op, error) {
 	if err != nil {
 		return nil, err
 	}
+	live, err := a.liveWorkers(ctx, s.account, run.Task)
+	if err != nil {
+		return nil, err
+	}
+	below, _, err := a.endBelow(live, run.ID, DecidedBy{At: a.now()})
+	if err != nil {
+		return nil, err
+	}
+	if run.child() {
+		ops, err := a.parkChild(ctx, s.o, run, rec.Version, seq)
+		return append(ops, below...), err
+	}
 	th, version, err := a.thread(ctx, s.account, run.Task)
 	known := err == nil
 	if !known {
@@ -73,9 +85,24 @@ func (a *Agent) parkOps(ctx context.Context, s *session) ([]mailbox.Op, error) {
 		ops = append(ops, next...)
 	}
 	end := Event{At: a.now(), Finished: &EvFinished{State: Failed, Mail: out.MessageID, Text: text}}
+	ops = append(ops, below...)
 	return append(ops,
 		mailbox.Append{Stream: runKey(run.ID), Expect: seq, Events: [][]byte{encodeEvent(end)}},
 		runPut(run, rec.Version)), nil
+}
+
+// parkChild ends the run of a worker so; the run above is told, and nobody by mail. Of
+// what it cost nothing is known.
+func (a *Agent) parkChild(ctx context.Context, o owner, run Run, version, seq uint64) ([]mailbox.Op, error) {
+	text := "Worker " + run.worker() + " failed: something went wrong inside."
+	run.State, run.Seq, run.Changed, run.For, run.Error = Failed, seq+1, a.now(), "", string(FailStep)
+	ops, err := a.endChild(ctx, o, run, EvToolEnd{
+		Call: run.Call, Status: endError, Content: text, Child: &ChildEnd{State: Failed},
+	}, nil)
+	end := Event{At: a.now(), Finished: &EvFinished{State: Failed, Text: text}}
+	return append(ops,
+		mailbox.Append{Stream: runKey(run.ID), Expect: seq, Events: [][]byte{encodeEvent(end)}},
+		runPut(run, version)), err
 }
 
 // lastSeq is the end of a journal, whatever it holds.

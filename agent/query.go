@@ -83,7 +83,10 @@ func runsOf(recs []mailbox.Record) []Run {
 		}
 	}
 	slices.SortFunc(runs, func(x, y Run) int {
-		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(len(x.ID), len(y.ID)), cmp.Compare(x.ID, y.ID))
+		if x.Task == y.Task {
+			return inTree(x, y)
+		}
+		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
 	})
 	return runs
 }
@@ -125,15 +128,20 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	}
 	for _, r := range runsOf(recs) {
 		r.State = a.stateNow(account, r)
-		s.State, s.For = r.State, r.For
-		if f.Run != "" && f.Run != r.ID {
+		if !r.child() {
+			s.State, s.For = r.State, r.For
+		}
+		if f.Run != "" && f.Run != r.ID && !isBelow(r.ID, f.Run) {
 			continue
 		}
 		run, err := a.showRun(ctx, account, r)
 		if err != nil {
 			return Shown{}, err
 		}
-		s.Runs, s.Text = append(s.Runs, run), run.Text
+		s.Runs = append(s.Runs, run)
+		if !r.child() || f.Run == r.ID {
+			s.Text = run.Text
+		}
 	}
 	if f.Run != "" && len(s.Runs) > 0 {
 		s.State, s.For = s.Runs[0].State, s.Runs[0].For
@@ -149,7 +157,7 @@ func openOf(recs []mailbox.Record, f Found) (open []Decision, asked *Decision) {
 			continue
 		}
 		d, err := decodeDecision(rec)
-		if err != nil || f.Run != "" && d.Run != f.Run {
+		if err != nil || f.Run != "" && d.Run != f.Run && !isBelow(d.Run, f.Run) {
 			continue
 		}
 		if d.State == Open || d.State == Deciding {
@@ -202,6 +210,8 @@ func (e Event) words(names map[string]string) string {
 	switch {
 	case e.Started != nil:
 		return "started with " + e.Started.Model
+	case e.Inbound != nil && e.Inbound.Prompt != "":
+		return "asked: " + short(e.Inbound.Prompt)
 	case e.Inbound != nil:
 		return "mail: " + e.Inbound.Subject
 	case e.Intent != nil:

@@ -58,15 +58,16 @@ func decisionKey(id string) string   { return "decision/" + id }
 func midKey(messageID string) string { return "mid/" + hash16(messageID) }
 
 const (
-	indexLiveRuns      = "live"    // of run records that have not ended
-	indexOpenDecisions = "open"    // of decision records that are open or deciding
-	indexToken         = "token/"  // + thread token, of thread records
-	indexOfTask        = "task/"   // + task id, of run and decision records
-	indexOfRun         = "ofrun/"  // + run id, of decision records
-	indexOfMessage     = "ofmsg/"  // + message id in decimal, of decision and run records (status message)
-	indexDeciding      = "moving/" // + login, of decision records in a move's window
-	indexPrune         = "prune/"  // + day, of records that go then
-	indexForks         = "forks/"  // + task id, of thread records that branched off from it
+	indexLiveRuns      = "live"     // of run records that have not ended
+	indexWorkers       = "workers/" // + task id, of those of them that workers have
+	indexOpenDecisions = "open"     // of decision records that are open or deciding
+	indexToken         = "token/"   // + thread token, of thread records
+	indexOfTask        = "task/"    // + task id, of run and decision records
+	indexOfRun         = "ofrun/"   // + run id, of decision records
+	indexOfMessage     = "ofmsg/"   // + message id in decimal, of decision and run records (status message)
+	indexDeciding      = "moving/"  // + login, of decision records in a move's window
+	indexPrune         = "prune/"   // + day, of records that go then
+	indexForks         = "forks/"   // + task id, of thread records that branched off from it
 )
 
 func hash16(s string) string {
@@ -112,6 +113,10 @@ type Inbound struct {
 	Dropped bool `json:"dropped,omitempty"`
 	// Fork: its first line, the word fork, is not for the model.
 	Fork bool `json:"fork,omitempty"`
+	// Prompt is what a worker was asked; there is no mail then. Login: its owner wrote it,
+	// word for word.
+	Prompt string `json:"prompt,omitempty"`
+	Login  bool   `json:"login,omitempty"`
 }
 
 // RunState is a named state of a run.
@@ -131,7 +136,7 @@ func (s RunState) Ended() bool { return s == Done || s == Failed || s == Cancell
 
 // Run is the head record of a run; the journal is the truth, this is its index.
 type Run struct {
-	ID      string            `json:"id"` // <task>.<n>
+	ID      string            `json:"id"` // <task>.<n>; of a worker <run that gave the work>.<n of its calls>
 	Task    string            `json:"task"`
 	State   RunState          `json:"state"`
 	For     string            `json:"for,omitempty"` // what a waiting run waits for: approval, question, timer, limit
@@ -150,6 +155,15 @@ type Run struct {
 	Result   string     `json:"result,omitempty"` // Message-ID of the mail that ended it
 	From     *Fork      `json:"from,omitempty"`   // of Thread
 	Error    string     `json:"error,omitempty"`  // of a failed run, for lists
+	// What the journal says, for lists: model calls, and the tool called last.
+	Steps int    `json:"steps,omitempty"`
+	Last  string `json:"last,omitempty"`
+	// Of a worker: the call that gave it its work, and the names of the workers from the
+	// task down to it.
+	Call string   `json:"call,omitempty"`
+	Path []string `json:"path,omitempty"`
+	// Ending: it was asked to end.
+	Ending bool `json:"ending,omitempty"`
 }
 
 // DecisionState is a named state of an approval or question.

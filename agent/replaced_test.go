@@ -70,7 +70,7 @@ func (d *desk) replaceStatus(id string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	ops, err := d.a.showStatus(ctx, o, th, &run, &State{})
+	ops, err := d.a.showStatus(ctx, o, th, &run, nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -74,10 +74,13 @@ func (a *Agent) cancelReply(ctx context.Context, in *intake, p *plan, task strin
 	run, err := a.findRun(ctx, in.account(), task)
 	if err == nil {
 		var ops []mailbox.Op
-		if ops, err = a.cancelOps(ctx, in.account(), run, in.by(a.now())); err == nil {
+		var ids []string
+		if ops, ids, err = a.cancelOps(ctx, in.account(), run, in.by(a.now())); err == nil {
 			p.add(ops...)
 			p.receipt.Note = "cancel requested"
-			p.done = append(p.done, func() { a.interrupt(run) })
+			for _, id := range ids {
+				p.done = append(p.done, func() { a.interrupt(id) })
+			}
 			return nil
 		}
 	}

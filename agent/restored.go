@@ -71,7 +71,7 @@ func (a *Agent) openThings(ctx context.Context, account mailbox.AccountID) (p Pa
 	if err != nil {
 		return p, nil, err
 	}
-	for _, r := range runsOf(runs) {
+	for _, r := range tops(runsOf(runs)) {
 		p.Tasks++
 		list = append(list, fmt.Sprintf("task %s: %s (%s)", r.Task, oneLine(r.Subject), stateText(r)))
 	}
@@ -241,7 +241,7 @@ func (a *Agent) releaseOps(ctx context.Context, account mailbox.AccountID, d Dec
 		if err != nil || run.Created.After(r.At) {
 			continue // its worker parks one that does not decode
 		}
-		end, err := a.wakeRecord(rec, Event{At: a.now(), Cancel: &EvCancel{By: v.by}})
+		end, err := a.cancelRun(run, rec.Version, v.by)
 		if err != nil {
 			return d, nil, err
 		}

@@ -120,6 +120,9 @@ func (s *session) await(ctx context.Context, tick *time.Timer) error {
 		return s.advance(ctx, nil)
 	case <-tick.C:
 		tick.Reset(statusEvery)
+		if s.run.child() {
+			return s.advance(ctx, func(d *draft) error { d.show = true; return nil })
+		}
 		if s.run.Shown == Queued || s.a.now().Sub(s.run.ShownAt) >= statusEvery {
 			return s.advance(ctx, func(d *draft) error { d.show = d.run.Shown != d.run.State; return nil })
 		}
@@ -258,6 +261,9 @@ func (s *session) commitOps(ctx context.Context, ops ...mailbox.Op) (mailbox.Res
 // begin starts the effects a draft ends in.
 func (s *session) begin(ctx context.Context, d *draft) error {
 	s.over = d.over
+	for _, run := range d.nudge {
+		s.a.interrupt(run)
+	}
 	for _, c := range d.launch {
 		s.launchTool(ctx, c)
 	}

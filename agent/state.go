@@ -33,6 +33,8 @@ type State struct {
 	Worked     time.Duration // see work
 	At         time.Time     // of the last event
 	pause      time.Duration // until the retry
+	Below      Spent         // by the workers that have ended
+	BelowUsed  Part          // of the budget, by them
 
 	Out      []OutChange // of /out, in order; the newest of a name counts
 	Cancel   *EvCancel
@@ -180,7 +182,7 @@ func (s *State) apply(e Event) string {
 		if s.Started != nil {
 			return "started twice"
 		}
-		s.Started = e.Started
+		s.Started, s.Out = e.Started, e.Started.Out
 		return ""
 	case s.Started == nil:
 		return "before the start"
@@ -243,6 +245,10 @@ func (s *State) applyCall(e Event) string {
 		reason := c.end(e.ToolEnd)
 		if reason == "" {
 			s.Out = append(s.Out, e.ToolEnd.Out...)
+			if e.ToolEnd.Child != nil {
+				s.Below = s.Below.Add(e.ToolEnd.Child.Spent)
+				s.BelowUsed = s.BelowUsed.add(e.ToolEnd.Child.Used)
+			}
 		}
 		return reason
 	}

@@ -37,6 +37,7 @@ type Info struct {
 	Window   int    // context window in tokens; 0: unknown
 	Joins    bool   // a mail that arrives during a run may join it at the next call
 	Free     bool   // costs nothing and needs no network
+	Verbatim bool   // what it says and calls is what the login wrote, and nothing else
 }
 
 // Origin says who produced raw content. Raw content goes back only to the same.

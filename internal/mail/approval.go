@@ -18,6 +18,7 @@ const (
 // Approval is a decision to ask for.
 type Approval struct {
 	Sentence     string // what will happen, from the tool's own template
+	By           string // who asks, a sentence; "": the task itself
 	Tool         string
 	Args         json.RawMessage // a JSON object
 	Nonce        string          // of the marks
@@ -31,6 +32,7 @@ type Approval struct {
 // as in Approval.
 type Unknown struct {
 	Sentence     string
+	By           string
 	Tool         string
 	Args         json.RawMessage
 	Nonce        string
@@ -47,6 +49,7 @@ type Unknown struct {
 func ApprovalText(a Approval) (plain, html string, attachArgs []byte) {
 	d := &document{}
 	d.say(sentence(a.Sentence))
+	d.maySay(a.By)
 	attachArgs = d.arguments(a.Tool, a.Args, a.Nonce)
 	d.say(expiry(a.Expires) + " Without an answer it will not be done.")
 	d.list("To decide, reply to this mail. The first line must be one word:",
@@ -65,6 +68,7 @@ func ApprovalText(a Approval) (plain, html string, attachArgs []byte) {
 func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
 	d := &document{}
 	d.say("It is not known whether this was done, because the work was cut off at that moment: " + sentence(u.Sentence))
+	d.maySay(u.By)
 	if !u.Started.IsZero() {
 		d.say("It was begun on " + when(u.Started) + ". It will not be repeated by itself.")
 	}
@@ -133,6 +137,13 @@ func (d *document) say(s string) {
 	d.gap()
 	d.plain.WriteString(wrap(s, proseWidth) + "\n")
 	d.html.WriteString("<p>" + html.EscapeString(s) + "</p>\n")
+}
+
+// maySay is say, for what there may be.
+func (d *document) maySay(s string) {
+	if s != "" {
+		d.say(s)
+	}
 }
 
 // list adds a head and lines below it, which stay as they are.

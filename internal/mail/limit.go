@@ -9,6 +9,7 @@ import (
 // plain; empty ones are left out.
 type Limit struct {
 	Sentence string   // which limit is reached
+	By       string   // who reached it, a sentence; empty: the task itself
 	Done     []string // what was done so far, one thing a line
 	Missing  []string // what was not, likewise
 	Said     string   // the last words of the model; 500 characters are shown
@@ -28,6 +29,7 @@ const maxListed = 20
 func LimitText(l Limit) (plain, html string) {
 	d := &document{}
 	d.say(sentence(l.Sentence))
+	d.maySay(l.By)
 	if len(l.Done) > 0 {
 		d.list("Done so far:", listed(l.Done)...)
 	}

@@ -208,6 +208,15 @@ type Status struct {
 	Steps                            int       // calls made so far
 	Last                             string    // what it did last, one sentence
 	Origin                           string    // where the task came from, one sentence
+	Workers                          []StatusWorker
+}
+
+// StatusWorker is a worker that is at work for a task.
+type StatusWorker struct {
+	Path       string // names of the workers from the task down to it
+	State, For string
+	Steps      int
+	Last       string
 }
 
 // StatusText is the text of the message in Running.
@@ -234,20 +243,44 @@ func StatusText(s Status) string {
 	return paragraphs(
 		"Task "+s.Task+": "+clip(oneLine(s.Subject), 200),
 		strings.Join(lines, "\n"),
+		workersText(s.Workers),
 		"To stop this task, delete this mail, or reply to it with the one word cancel in the first line.")
 }
 
-func (s Status) state() string {
-	if s.For == "" {
-		return s.State
-	}
-	switch s.For {
+func (s Status) state() string { return stateFor(s.State, s.For) }
+
+// stateFor says what somebody who waits waits for.
+func stateFor(state, what string) string {
+	switch what {
+	case "":
+		return state
 	case "approval":
-		return s.State + " for your approval (see Action)"
+		return state + " for your approval (see Action)"
 	case "question":
-		return s.State + " for your answer (see Action)"
+		return state + " for your answer (see Action)"
+	case "workers":
+		return state + " for its workers"
 	}
-	return s.State + " for " + s.For
+	return state + " for " + what
+}
+
+// workersText is a line a worker.
+func workersText(workers []StatusWorker) string {
+	if len(workers) == 0 {
+		return ""
+	}
+	lines := []string{"Workers:"}
+	for _, w := range workers {
+		line := "  " + oneLine(w.Path) + ": " + stateFor(w.State, w.For)
+		if w.Steps > 0 {
+			line += fmt.Sprintf(", %d steps", w.Steps)
+		}
+		if w.Last != "" {
+			line += ", last " + clip(oneLine(w.Last), 80)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // StatusSubject is its subject: the state before the task's own subject.

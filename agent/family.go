@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pizza/internal/mail"
+	"pizza/mailbox"
+)
+
+// inTree orders runs so that each is followed by those of its workers.
+func inTree(x, y Run) int {
+	a, b := strings.Split(x.ID, "."), strings.Split(y.ID, ".")
+	return slices.CompareFunc(a, b, func(s, t string) int {
+		n, errN := strconv.Atoi(s)
+		m, errM := strconv.Atoi(t)
+		if errN != nil || errM != nil {
+			return strings.Compare(s, t)
+		}
+		return cmp.Compare(n, m)
+	})
+}
+
+// tops are the runs that mail began.
+func tops(runs []Run) []Run {
+	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.child() })
+}
+
+// workerLines tells of live workers in a status message.
+func (a *Agent) workerLines(account mailbox.AccountID, live []liveRun) []mail.StatusWorker {
+	var list []mail.StatusWorker
+	for _, l := range live {
+		list = append(list, mail.StatusWorker{
+			Path: strings.Join(l.Path, " > "), State: string(a.stateNow(account, l.Run)), For: l.For, Steps: l.Steps, Last: l.Last,
+		})
+	}
+	return list
+}
+
+// showFamily makes the ops that replace the status message of the task of run, which is
+// changed in place when it is the one that has the message. live are its workers.
+func (a *Agent) showFamily(ctx context.Context, o owner, run *Run, live []liveRun) ([]mailbox.Op, error) {
+	top, version := run, uint64(0)
+	if run.child() {
+		rec, err := a.store.Record(ctx, o.Account, runKey(topOf(run.ID)))
+		if err != nil {
+			return nil, err
+		}
+		r, err := decodeRun(rec)
+		if err != nil || r.State.Ended() {
+			return nil, nil // whose message is gone, or about to be
+		}
+		top, version = &r, rec.Version
+	}
+	th, _, err := a.thread(ctx, o.Account, run.Task)
+	if err != nil {
+		return nil, err
+	}
+	ops, err := a.showStatus(ctx, o, th, top, live)
+	if err == nil && top != run {
+		ops = append(ops, runPut(*top, version))
+	}
+	return ops, err
+}
+
+// workerStatus tells in the task's status message how a worker stands, when that is
+// another state than it shows, or was told statusEvery ago.
+func (d *draft) workerStatus(ctx context.Context) error {
+	a := d.s.a
+	top, err := a.runRecord(ctx, d.s.account, topOf(d.run.ID))
+	if err != nil {
+		return err
+	}
+	age := a.now().Sub(top.ShownAt)
+	if d.run.Shown == d.run.State && age < statusEvery || d.run.State == Working && age < a.opt.slow {
+		return nil
+	}
+	live, err := a.liveWorkers(ctx, d.s.account, d.run.Task)
+	if err != nil {
+		return err
+	}
+	for i := range live {
+		if live[i].ID == d.run.ID {
+			live[i].Run = d.told()
+		}
+	}
+	ops, err := a.showFamily(ctx, d.s.o, &d.run, live)
+	d.ops = append(d.ops, ops...)
+	d.run.Shown, d.run.ShownAt = d.run.State, a.now()
+	return err
+}
+
+// told is the run's record with what it tells of the journal.
+func (d *draft) told() Run {
+	r := d.run
+	r.Steps, r.Last = d.st.ModelCalls, lastDone(&d.st)
+	return r
+}
+
+// runRecord reads the record of a run.
+func (a *Agent) runRecord(ctx context.Context, account mailbox.AccountID, run string) (Run, error) {
+	rec, err := a.store.Record(ctx, account, runKey(run))
+	if err != nil {
+		return Run{}, err
+	}
+	return decodeRun(rec)
+}
