@@ -31,6 +31,9 @@ type Options struct {
 	Account func(login string) AccountSettings
 	// Sends is how many mails of ours a thread gets within an hour; 0: 60.
 	Sends int
+	// Keep is how long an ended task is kept whose mails lie in no mailbox but Trash; 0:
+	// for ever.
+	Keep time.Duration
 	// CallTime is how long a tool call may take, unless its tools.Spec says; 0: 10 minutes.
 	CallTime time.Duration
 	// Limits of a run; zero fields: 20 model calls, 40 tool calls, no other. Calls below

@@ -87,7 +87,7 @@ func (a *Agent) findRun(ctx context.Context, account mailbox.AccountID, id strin
 		return topOf(d.Run), nil
 	}
 	th, _, err := a.thread(ctx, account, id)
-	if isKind(err, mailbox.NotFound) {
+	if isKind(err, mailbox.NotFound) && a.forgottenTask(ctx, account, id) == nil {
 		return "", noSuchRun(typed)
 	}
 	if err != nil {

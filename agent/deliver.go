@@ -38,13 +38,10 @@ func receivedKey(from mailbox.AccountID, id string) string {
 	return receivedPrefix + string(from) + "/" + id
 }
 
-// awaited reports whether key is the record of a delivery that its sender may still
-// try. Once the sender's side is cleared nobody does: its id never comes again.
-func (a *Agent) awaited(ctx context.Context, key string) (bool, error) {
-	rest, ok := strings.CutPrefix(key, receivedPrefix)
-	if !ok {
-		return false, nil
-	}
+// deliveryAwaited reports whether rest, what follows receivedPrefix in a key, is of a
+// delivery that its sender may still try. Once the sender's side is cleared nobody does:
+// its id never comes again.
+func (a *Agent) deliveryAwaited(ctx context.Context, rest string) (bool, error) {
 	from, id, _ := strings.Cut(rest, "/")
 	_, err := a.store.Record(ctx, mailbox.AccountID(from), deliveryKey(id))
 	if isKind(err, mailbox.NotFound) { // so when the account is gone

@@ -85,7 +85,7 @@ func (a *Agent) dropOps(ctx context.Context, account mailbox.AccountID, d drop, 
 		mailbox.Hold{Message: d.Message, Name: dropKey(d.Message), Release: true},
 		mailbox.PutRecord{Key: dropKey(d.Message), Version: version, Value: mustJSON(d)},
 		threadPut(th, 0))
-	return a.knowing(ctx, account, ops, s.MessageID, MessageRef{Task: th.Task})
+	return a.knowing(ctx, account, ops, s.MessageID, MessageRef{Task: th.Task, Message: d.Message})
 }
 
 // knowing has mail that answers messageID join the task, unless the Message-ID belongs to
@@ -93,7 +93,9 @@ func (a *Agent) dropOps(ctx context.Context, account mailbox.AccountID, d drop, 
 func (a *Agent) knowing(ctx context.Context, account mailbox.AccountID, ops []mailbox.Op, messageID string, ref MessageRef) ([]mailbox.Op, error) {
 	_, known, err := a.refOf(ctx, account, messageID)
 	if err == nil && !known && messageID != "" {
-		ops = append(ops, mailbox.PutRecord{Key: midKey(messageID), Value: mustJSON(ref)})
+		put := refPut(messageID, ref)
+		put.Any = false
+		ops = append(ops, put)
 	}
 	return ops, err
 }

@@ -208,6 +208,9 @@ func (a *Agent) endThread(ctx context.Context, o owner, th *Thread, version uint
 		}
 		ops = append(ops, begin...)
 	}
+	if th.idle() {
+		th.Ended = now
+	}
 	return append(ops, threadPut(th, version)), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"pizza/mailbox"
@@ -23,9 +24,11 @@ const (
 func (a *Agent) passing(put mailbox.PutRecord) []mailbox.Op {
 	at := a.now().UTC().Add(keepRecords).Truncate(24 * time.Hour).Add(24 * time.Hour)
 	day := at.Format(time.DateOnly)
-	put.Index = append(slices.Clone(put.Index), indexPrune+day)
+	put.Index = append(slices.DeleteFunc(slices.Clone(put.Index), isPruneIndex), indexPrune+day)
 	return []mailbox.Op{put, mailbox.PutDue{Due: mailbox.Due{Kind: DuePrune, Key: day, At: at}}}
 }
+
+func isPruneIndex(key string) bool { return strings.HasPrefix(key, indexPrune) }
 
 // prune removes the records of a day, and which message was the copy in Sent with them.
 // One that is still needed stays for another keepRecords.
@@ -37,12 +40,12 @@ func (a *Agent) prune(ctx context.Context, account mailbox.AccountID, due mailbo
 	for batch := range slices.Chunk(recs, pruneBatch) {
 		var ops []mailbox.Op
 		for _, rec := range batch {
-			needed, err := a.awaited(ctx, rec.Key)
+			needed, err := a.awaited(ctx, account, rec.Key, rec.Value)
 			if err != nil {
 				return err
 			}
 			if needed {
-				ops = append(ops, a.passing(mailbox.PutRecord{Key: rec.Key, Version: rec.Version, Value: rec.Value})...)
+				ops = append(ops, a.passing(mailbox.PutRecord{Key: rec.Key, Version: rec.Version, Value: rec.Value, Index: rec.Index})...)
 				continue
 			}
 			ops = append(ops, mailbox.DeleteRecord{Key: rec.Key, Version: rec.Version})

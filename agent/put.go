@@ -34,7 +34,11 @@ func runPut(r Run, version uint64) mailbox.PutRecord {
 // refPut writes what a mail of ours belongs to. Its Message-ID is fresh, so any
 // record of that key is an earlier try of the same commit.
 func refPut(messageID string, ref MessageRef) mailbox.PutRecord {
-	return mailbox.PutRecord{Key: midKey(messageID), Any: true, Value: mustJSON(ref)}
+	put := mailbox.PutRecord{Key: midKey(messageID), Any: true, Value: mustJSON(ref)}
+	if ref.Task != "" {
+		put.Index = []string{indexMails + ref.Task}
+	}
+	return put
 }
 
 // statusTag is the tag of a run's status message, for the guard.

@@ -66,6 +66,9 @@ func (a *Agent) Find(ctx context.Context, account mailbox.AccountID, id string) 
 		f.Run, key = id, runKey(id)
 	}
 	_, err := a.store.Record(ctx, account, key)
+	if th := a.forgottenTask(ctx, account, id); th != nil {
+		return Found{}, a.forgotten(th)
+	}
 	if isKind(err, mailbox.NotFound) {
 		return Found{}, noSuchRun(typed)
 	}

@@ -47,6 +47,8 @@ const (
 	DueWindow  = "window"  // key decision id: the window of a move ends
 	DueDeliver = "deliver" // key delivery id: mail for another account
 	DuePrune   = "prune"   // key day: records go
+	DueForget  = "forget"  // key task id: the rest of a forgotten task goes
+	DueRetain  = "retain"  // key retain: tasks that ended long ago go
 	DueDrop    = "drop"    // key message id: a message in Tasks becomes a task
 	DueLeaving = "leaving" // key message id: the window of what was taken out of Memory or Schedules ends
 )
@@ -55,7 +57,9 @@ const (
 func threadKey(task string) string   { return "thread/" + task }
 func runKey(run string) string       { return "run/" + run } // also the stream's name
 func decisionKey(id string) string   { return "decision/" + id }
-func midKey(messageID string) string { return "mid/" + hash16(messageID) }
+func midKey(messageID string) string { return midPrefix + hash16(messageID) }
+
+const midPrefix = "mid/"
 
 const (
 	indexLiveRuns      = "live"     // of run records that have not ended
@@ -68,6 +72,8 @@ const (
 	indexDeciding      = "moving/"  // + login, of decision records in a move's window
 	indexPrune         = "prune/"   // + day, of records that go then
 	indexForks         = "forks/"   // + task id, of thread records that branched off from it
+	indexMails         = "mails/"   // + task id, of the refs of its mails
+	indexEnded         = "ended/"   // + day, of thread records that came to rest then
 )
 
 func hash16(s string) string {
@@ -96,6 +102,12 @@ type Thread struct {
 	Depth int `json:"depth,omitempty"`
 	// From is where it branched off another task.
 	From *Fork `json:"from,omitempty"`
+	// Ended is when it last came to rest. Kept counts in its place when that is later: retain
+	// found that the task has to stay.
+	Ended time.Time `json:"ended,omitzero"`
+	Kept  time.Time `json:"kept,omitzero"`
+	// Forgotten: the task is gone or about to; the record is here for what still answers it.
+	Forgotten time.Time `json:"forgotten,omitzero"`
 }
 
 // Inbound names a mail that is input of a run.

@@ -16,13 +16,16 @@ const (
 	maxQueue = 200
 )
 
-// thread reads a task's record and its version.
+// thread reads a task's record and its version; NotFound also for one that was forgotten.
 func (a *Agent) thread(ctx context.Context, account mailbox.AccountID, task string) (*Thread, uint64, error) {
 	rec, err := a.store.Record(ctx, account, threadKey(task))
 	if err != nil {
 		return nil, 0, err
 	}
 	th, err := decodeThread(rec)
+	if err == nil && !th.Forgotten.IsZero() {
+		return nil, 0, a.forgotten(th)
+	}
 	return th, rec.Version, err
 }
 
@@ -37,8 +40,15 @@ func decodeThread(rec mailbox.Record) (*Thread, error) {
 // threadPut writes a thread's record with its index keys.
 func threadPut(th *Thread, version uint64) mailbox.PutRecord {
 	index := []string{indexToken + th.Token}
-	if th.From != nil {
+	switch {
+	case !th.Forgotten.IsZero():
+	case th.From != nil:
 		index = append(index, indexForks+th.From.Task)
+		fallthrough
+	default:
+		if th.idle() {
+			index = append(index, indexEnded+th.restDay())
+		}
 	}
 	return mailbox.PutRecord{Key: threadKey(th.Task), Version: version, Value: mustJSON(th), Index: index}
 }
@@ -115,6 +125,9 @@ func (a *Agent) taskOps(ctx context.Context, in *intake, p *plan, task string) e
 		}
 		run = r.ID
 		p.add(ops...)
+		if version == 0 && th.From != nil {
+			p.receipt.Note = "a new task: " + task + ", which it answers, was forgotten"
+		}
 	} else {
 		if len(th.Queue) >= maxQueue {
 			return &mailbox.Error{Op: "submit", Kind: mailbox.Transient, Name: th.Task, Text: "too many mails wait in this task; try again later"}
@@ -145,6 +158,9 @@ func (a *Agent) threadFor(ctx context.Context, in *intake, task string) (*Thread
 		}
 	}
 	th := &Thread{Task: newTaskID(), Token: newToken(), Subject: in.structure.Subject, Created: a.now()}
+	if task != "" {
+		th.From = &Fork{Task: task, At: th.Created}
+	}
 	if in.sub.Identity.Scope != mailbox.ScopeFull {
 		th.Scope = string(in.sub.Identity.Scope)
 	}

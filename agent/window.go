@@ -30,6 +30,8 @@ func (a *Agent) dueHandlers() map[string]dueHandler {
 		DueWindow:  a.endWindow,
 		DueDeliver: a.deliverDue,
 		DuePrune:   a.prune,
+		DueForget:  a.forgetDue,
+		DueRetain:  a.retain,
 		DueDrop:    a.takeDrop,
 		DueLeaving: a.endLeaving,
 	}
@@ -68,6 +70,9 @@ func (a *Agent) tend(ctx context.Context) error {
 func (a *Agent) tendAccount(ctx context.Context, account mailbox.AccountID) {
 	wake, cancel := a.store.Watch(account, mailbox.DueEntries)
 	defer cancel()
+	if err := a.startRetention(ctx, account); err != nil {
+		a.logStore(ctx, "keep_days", err)
+	}
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
 		if next := a.tendOnce(ctx, account); !next.IsZero() {

@@ -66,7 +66,7 @@ func (a *app) build(ctx context.Context) error {
 		Store: a.store, Accounts: a.accounts, Models: a.settings.Models, Tools: tools.NewFiles(a.settings.Folders),
 		Log: a.log.With("part", "agent"), Workers: a.settings.Limits.Workers, Domain: a.settings.Domain,
 		Expiry: a.settings.Limits.Expiry(), Window: a.settings.Limits.MoveWindow(), ActionInInbox: a.settings.ActionInInbox,
-		Location: a.settings.Location(), Limits: a.settings.limits(), Account: a.settings.account,
+		Location: a.settings.Location(), Limits: a.settings.limits(), Account: a.settings.account, Keep: a.settings.Keep(),
 	})
 	if err != nil {
 		return err

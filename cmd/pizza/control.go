@@ -45,6 +45,11 @@ func controlRoutes(s service) http.Handler {
 			return struct{}{}, s.Cancel(ctx, r.PathValue("account"), r.PathValue("id"))
 		})
 	})
+	mux.HandleFunc("POST /of/{account}/forget/{id}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, nil, func(ctx context.Context) (any, error) {
+			return s.Forget(ctx, r.PathValue("account"), r.PathValue("id"))
+		})
+	})
 	mux.HandleFunc("GET /of/{account}/wait/{task}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(ctx context.Context) (any, error) {
 			return s.Wait(ctx, r.PathValue("account"), r.PathValue("task"))
@@ -269,6 +274,11 @@ func (c *controlClient) Decide(ctx context.Context, account string, d decision) 
 
 func (c *controlClient) Cancel(ctx context.Context, account, id string) error {
 	return c.call(ctx, "POST", accountPath(account, "cancel", id), nil, &struct{}{})
+}
+
+func (c *controlClient) Forget(ctx context.Context, account, id string) (f agent.Forgot, err error) {
+	err = c.call(ctx, "POST", accountPath(account, "forget", id), nil, &f)
+	return f, err
 }
 
 func (c *controlClient) Wait(ctx context.Context, account, task string) (o outcome, err error) {

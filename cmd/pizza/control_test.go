@@ -90,6 +90,11 @@ func TestService(t *testing.T) {
 				t.Errorf("Show: %+v, %v", shown, err)
 			}
 			wantKind(t, mailbox.NotFound, func() error { _, err := s.Show(t.Context(), "me", "nosuchtask"); return err })
+			wantKind(t, mailbox.NotFound, func() error { _, err := s.Forget(t.Context(), "me", "nosuchtask"); return err })
+			if f, err := s.Forget(t.Context(), "me", task); err != nil || f.Task != task || f.Mails != 2 {
+				t.Errorf("Forget: %+v, %v", f, err)
+			}
+			wantKind(t, mailbox.NotFound, func() error { _, err := s.Show(t.Context(), "me", task); return err })
 			wantKind(t, mailbox.NotFound, func() error { _, err := s.List(t.Context(), "nobody", "INBOX"); return err })
 			wantKind(t, mailbox.NotFound, func() error { return s.Cancel(t.Context(), "me", "nosuchtask") })
 			wantKind(t, mailbox.NotFound, func() error {

@@ -25,6 +25,8 @@ type service interface {
 	Show(ctx context.Context, account, id string) (agent.Shown, error)
 	Decide(ctx context.Context, account string, d decision) (agent.Decision, error)
 	Cancel(ctx context.Context, account, id string) error
+	// Forget drops what was made of a task that has ended.
+	Forget(ctx context.Context, account, id string) (agent.Forgot, error)
 	// Wait returns when the task has no live run or waits for a person.
 	Wait(ctx context.Context, account, task string) (outcome, error)
 

@@ -47,6 +47,9 @@ type Settings struct {
 	Limits Limits `json:"limits"`
 	// ActionInInbox also puts open decisions into INBOX, which mail programs announce.
 	ActionInInbox bool `json:"action_in_inbox"`
+	// KeepDays is after how many days an ended task is forgotten whose mails lie in no
+	// mailbox but Trash. 0: never.
+	KeepDays int `json:"keep_days,omitempty"`
 	// Accounts are settings of single accounts, by login.
 	Accounts map[string]Account `json:"accounts,omitempty"`
 	// TimeZone is where times are shown and schedules run, as in Europe/Berlin. Empty is
@@ -163,6 +166,9 @@ func (l Limits) KeepFree() int64 { return int64(l.KeepFreeMB) << 20 }
 
 // Expiry is how long a decision stays open.
 func (l Limits) Expiry() time.Duration { return time.Duration(l.ExpiryDays) * 24 * time.Hour }
+
+// Keep is how long an ended task is kept whose mails are gone; 0: for ever.
+func (s Settings) Keep() time.Duration { return time.Duration(s.KeepDays) * 24 * time.Hour }
 
 // MoveWindow is how long a decision by move can be taken back.
 func (l Limits) MoveWindow() time.Duration { return time.Duration(l.MoveWindowSeconds) * time.Second }

@@ -81,6 +81,7 @@ func TestWholeFile(t *testing.T) {
 		"grants": [{"path": "/srv/docs"}, {"path": "/srv/out", "write": true}],
 		"limits": {"workers": 2, "move_window_seconds": 0},
 		"action_in_inbox": false,
+		"keep_days": 90,
 		"time_zone": "Europe/Berlin"
 	}`))
 	if err != nil {
@@ -93,11 +94,11 @@ func TestWholeFile(t *testing.T) {
 	want.Providers = map[string]Provider{"openrouter": {BaseURL: "https://openrouter.ai/api/v1", Key: "env:KEY"}}
 	want.Grants = []Grant{{Path: "/srv/docs"}, {Path: "/srv/out", Write: true}}
 	want.Limits.Workers, want.Limits.MoveWindowSeconds = 2, 0
-	want.ActionInInbox = false
+	want.ActionInInbox, want.KeepDays = false, 90
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
-	if got.Location().String() != "Europe/Berlin" || got.Limits.MaxMessage() != 50<<20 || got.Limits.Expiry() != 168*time.Hour || got.Limits.MoveWindow() != 0 {
+	if got.Location().String() != "Europe/Berlin" || got.Limits.MaxMessage() != 50<<20 || got.Limits.Expiry() != 168*time.Hour || got.Limits.MoveWindow() != 0 || got.Keep() != 90*24*time.Hour {
 		t.Error("derived values are wrong")
 	}
 }
@@ -114,13 +115,14 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
   "grants": [{"path": "relative", "rw": true}, 5],
   "action_in_inbox": null,
   "time_zone": "Mars/Olympus",
-  "accounts": {"me": {"sent_copy": "both"}}
+  "accounts": {"me": {"sent_copy": "both"}},
+  "keep_days": -1
 }`
 	_, err := Resolve(Sources{Root: root(t, file), Getenv: noEnv})
 	want := []string{
 		`settings.json:2:38: listen.imasp: unknown key; did you mean "imap"?`,
 		`settings.json:3:3: modle: unknown key; did you mean "model"?`,
-		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, limits, action_in_inbox, accounts, time_zone`,
+		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, limits, action_in_inbox, keep_days, accounts, time_zone`,
 		`settings.json:5:21: model: must be text in quotes: "..."`,
 		`settings.json:7:25: limits.workers: must be a whole number`,
 		`settings.json:7:50: limits.tool_calls: comes twice`,
@@ -134,6 +136,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
 		`settings.json:6:35: providers.x.base_url: must have no user, no ? and no #; a secret belongs behind key`,
 		`settings.json:6:61: providers.x.key: a secret does not belong in this file: put it into an environment variable and write env:NAME, or into a file that only you can read and write file:/path`,
 		`settings.json:11:36: accounts.me.sent_copy: "both" must be auto, server or client`,
+		`settings.json:12:16: keep_days: -1 is not between 0 and 36500`,
 		`settings.json:7:47: limits.tool_calls: 0 is not between 1 and 10000`,
 		`settings.json:10:16: time_zone: "Mars/Olympus" is no time zone: write one as in Europe/Berlin`,
 		`settings.json:8:14: grants[0]: "relative" is not an absolute path`,

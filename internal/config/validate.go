@@ -43,6 +43,9 @@ func (s Settings) validate(p *problems, capabilities []string) {
 	for _, login := range slices.Sorted(maps.Keys(s.Accounts)) {
 		s.Accounts[login].validate(p, "accounts."+login, capabilities)
 	}
+	if s.KeepDays < 0 || s.KeepDays > 36_500 {
+		p.add("keep_days", "%d is not between 0 and 36500", s.KeepDays)
+	}
 	s.Limits.validate(p)
 	if _, err := time.LoadLocation(s.TimeZone); err != nil {
 		p.add("time_zone", "%q is no time zone: write one as in Europe/Berlin", s.TimeZone)
