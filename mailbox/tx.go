@@ -158,6 +158,23 @@ type PutRecord struct {
 	Index   []string // index keys, replaced as a whole
 }
 
+// Add adds to the numbers of a record: its value is a JSON object of whole numbers by
+// name, read by Record.Sums. A record that is not there is made; a number that is not
+// there is 0. It needs no version, so that any number of writers add without a conflict.
+// The record's index keys stay. Invalid when the record holds something else.
+type Add struct {
+	Key  string
+	Sums map[string]int64
+	// Most are preconditions of what comes out. Together with the adding they are one step.
+	Most []Most
+}
+
+// Most is a bound: Conflict when the numbers of these names come to more than Max.
+type Most struct {
+	Names []string
+	Max   int64
+}
+
 // DeleteRecord removes a record. Conflict unless its version is Version; 0: any,
 // also none.
 type DeleteRecord struct {
@@ -195,6 +212,7 @@ func (Subscribe) op()     {}
 func (Append) op()        {}
 func (DropStream) op()    {}
 func (PutRecord) op()     {}
+func (Add) op()           {}
 func (DeleteRecord) op()  {}
 func (CheckRecord) op()   {}
 func (PutDue) op()        {}

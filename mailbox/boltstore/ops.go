@@ -92,6 +92,8 @@ func (t *txn) dispatchNeutral(op mailbox.Op) error {
 		return t.dropStream(op)
 	case mailbox.PutRecord:
 		return t.putRecord(op)
+	case mailbox.Add:
+		return t.add(op)
 	case mailbox.DeleteRecord:
 		return t.deleteRecord(op)
 	case mailbox.CheckRecord:

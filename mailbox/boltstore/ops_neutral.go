@@ -156,6 +156,27 @@ func (t *txn) unindex(key string, index, keep []string) {
 	}
 }
 
+// add adds to the numbers of a record.
+func (t *txn) add(op mailbox.Add) error {
+	if err := checkKeys("add", op.Key); err != nil {
+		return err
+	}
+	rec, err := t.record(op.Key)
+	if err != nil {
+		return err
+	}
+	value, err := op.To(rec.Value)
+	if err != nil {
+		return err
+	}
+	if err := checkValue("add", op.Key, value); err != nil {
+		return err
+	}
+	rec.Key, rec.Version, rec.Value = op.Key, rec.Version+1, value
+	t.put(bktRecord, []byte(op.Key), encodeRecord(rec))
+	return nil
+}
+
 func (t *txn) deleteRecord(op mailbox.DeleteRecord) error {
 	old, err := t.record(op.Key)
 	if err != nil {

@@ -21,7 +21,7 @@ func testAllOrNothing(f *fixture) {
 	lone, _ := f.add("b", inbox)
 	f.commit(store(inbox, "2", imap.StoreFlagsAdd, imap.FlagDeleted), mailbox.CreateMailbox{Name: "P/Q"},
 		mailbox.Append{Stream: "s", Events: [][]byte{{1}}, Blobs: []mailbox.Blob{f.stage("kept")}},
-		mailbox.PutRecord{Key: "r", Value: []byte("v"), Index: []string{"i"}}, due("run", "k", 0, "V"))
+		mailbox.PutRecord{Key: "r", Value: []byte("v"), Index: []string{"i"}}, due("run", "k", 0, "V"), mailbox.Add{Key: "sums", Sums: map[string]int64{"a": 5}})
 	p, _ := f.mailbox("P")
 	q, _ := f.mailbox("P/Q")
 	f.add("in q", q.ID)
@@ -35,7 +35,7 @@ func testAllOrNothing(f *fixture) {
 		mailbox.RenameMailbox{Mailbox: p.ID, Name: "Z"}, mailbox.RenameMailbox{Mailbox: inbox, Name: "OldInbox"}, mailbox.Subscribe{Mailbox: plain, On: true},
 		mailbox.Append{Stream: "s", Expect: 1, Events: [][]byte{{2}}, Blobs: []mailbox.Blob{f.stage("other")}}, mailbox.DropStream{Stream: "s"},
 		mailbox.PutRecord{Key: "r", Version: 1, Value: []byte("w"), Index: []string{"j"}}, mailbox.DeleteRecord{Key: "r"}, due("run", "k", 9, "W"),
-		mailbox.DeleteDue{Kind: "run", Key: "k"},
+		mailbox.DeleteDue{Kind: "run", Key: "k"}, mailbox.Add{Key: "n", Sums: map[string]int64{"a": 1}}, mailbox.Add{Key: "sums", Sums: map[string]int64{"a": 1}},
 	}
 	check := func(what string) {
 		f.Helper()

@@ -80,6 +80,7 @@ func Run(t *testing.T, open Open) {
 		{"MailboxNames", testMailboxNames},
 		{"Streams", testStreams},
 		{"Records", testRecords},
+		{"Sums", testSums},
 		{"Due", testDue},
 		{"Claims", testClaims},
 		{"Epoch", testEpoch},
