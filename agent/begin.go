@@ -35,7 +35,7 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 	if err != nil {
 		return nil, nil, err
 	}
-	if act := Next(st); act.Do == DoCall { // else a worker asks first
+	if act := Next(st); act.Do == DoCall && !a.capped(ctx, o.Login, run.Model) { // else a worker looks first
 		events = append(events, Event{At: now, Intent: act.intent(a.store.Epoch(o.Account))})
 	}
 	run.Seq = uint64(len(events))

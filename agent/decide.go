@@ -131,6 +131,9 @@ func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id str
 	if err := a.notParked(ctx, account, d); err != nil {
 		return d, nil, err
 	}
+	if d.Month != "" {
+		return a.monthOps(ctx, account, d, version, v)
+	}
 	to, err := a.decidable(d, v)
 	if err != nil {
 		return d, nil, err

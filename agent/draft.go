@@ -67,11 +67,13 @@ func (d *draft) tx() []mailbox.Op {
 	}
 	d.run = d.told()
 	d.run.Seq, d.run.Changed = d.st.Seq, d.s.a.now()
+	d.run.Spent = Spent{Calls: d.st.ModelCalls, Tools: d.st.ToolCalls, Usage: d.st.Usage}
 	var ops []mailbox.Op
 	if len(d.events) > 0 {
 		ops = append(ops, add)
 	}
 	ops = append(ops, runPut(d.run, d.s.ver))
+	ops = append(ops, d.s.a.spendOps(d.run.Model, &d.s.st, d.events)...)
 	return append(ops, d.ops...)
 }
 
@@ -287,6 +289,9 @@ func (d *draft) callModel(ctx context.Context, act Todo) error {
 	}
 	if act = Next(d.st); act.Do != DoCall { // a mail that joined brought a smaller budget
 		return d.follow(ctx)
+	}
+	if ok, err := d.underCap(ctx, &act); !ok || err != nil {
+		return err
 	}
 	d.call = true
 	return d.add(Event{Intent: act.intent(d.s.a.store.Epoch(d.s.account))})

@@ -254,7 +254,9 @@ func (d *draft) stopAt(ctx context.Context, ask LimitAsk) error {
 		how = "Nobody said whether it shall go on, so it ended there."
 		e = ending{move: moveFail, kind: KindFailure, error: "limit reached"}
 	}
-	if ask.Limit != LimitMonth {
+	if ask.Limit == LimitMonth {
+		how = d.st.Stop.Text + " " + how
+	} else {
 		how = limitSentence(&d.st, ask.Limit) + " " + how
 	}
 	var b strings.Builder
@@ -280,7 +282,7 @@ func (d *draft) open(ctx context.Context, dec *Decision, out mail.Outgoing) erro
 		return err
 	}
 	dec.Mail, dec.MailID, dec.Subject, dec.Text = add.ID, out.MessageID, out.Subject, mail.PlainText(out)
-	ref := MessageRef{Task: d.run.Task, Run: d.run.ID, Decision: dec.ID, Kind: kindOf(dec.Kind), Ours: true}
+	ref := MessageRef{Task: dec.Task, Run: dec.Run, Decision: dec.ID, Kind: kindOf(dec.Kind), Ours: true}
 	d.ops = append(d.ops, add, decisionPut(*dec, 0), refPut(out.MessageID, ref),
 		mailbox.PutDue{Due: mailbox.Due{Kind: DueExpire, Key: dec.ID, At: dec.Expires}})
 	return nil

@@ -25,6 +25,9 @@ func runPut(r Run, version uint64) mailbox.PutRecord {
 			index = append(index, indexWorkers+r.Task)
 		}
 	}
+	if r.State == Waiting && r.For == forMonth {
+		index = append(index, indexMonth)
+	}
 	if r.Status != 0 {
 		index = append(index, fmt.Sprint(indexOfMessage, uint64(r.Status)))
 	}

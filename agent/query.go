@@ -150,6 +150,13 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 		s.State, s.For = s.Runs[0].State, s.Runs[0].For
 	}
 	s.Open, s.Decision = openOf(recs, f)
+	if n := len(s.Runs); n > 0 {
+		month, err := a.askedOfMonth(ctx, account, s.Runs[n-1].Run)
+		if err != nil {
+			return Shown{}, err
+		}
+		s.Open = append(s.Open, month...)
+	}
 	return s, nil
 }
 
@@ -209,7 +216,7 @@ func short(s string) string { return strings.ToValidUTF8(clip(oneLine(s), 200), 
 
 // words tells an event to a person.
 func (e Event) words(names map[string]string) string {
-	call := cmp.Or(names[e.callID()], e.callID())
+	call := cmp.Or(names[e.callID()], e.callID(), "going on")
 	switch {
 	case e.Started != nil:
 		return "started with " + e.Started.Model
@@ -227,6 +234,8 @@ func (e Event) words(names map[string]string) string {
 		return fmt.Sprintf("model failed (%s), tried again later: %s", e.ModelFail.Class, e.ModelFail.Text)
 	case e.Policy != nil:
 		return fmt.Sprintf("policy for %s: %s", call, e.Policy.Rule)
+	case e.Asked != nil && e.Asked.Call == "":
+		return fmt.Sprintf("asked whether to go on (%s): decision %s", e.Asked.Limit, e.Asked.Decision)
 	case e.Asked != nil:
 		return fmt.Sprintf("asked about %s (%s): decision %s", call, e.Asked.Kind, e.Asked.Decision)
 	case e.Decided != nil:

@@ -175,7 +175,8 @@ type Run struct {
 	Call string   `json:"call,omitempty"`
 	Path []string `json:"path,omitempty"`
 	// Ending: it was asked to end.
-	Ending bool `json:"ending,omitempty"`
+	Ending bool  `json:"ending,omitempty"`
+	Spent  Spent `json:"spent,omitzero"`
 }
 
 // DecisionState is a named state of an approval or question.
@@ -202,6 +203,8 @@ type Decision struct {
 	Args  json.RawMessage `json:"args"`  // canonical (RFC 8785)
 	Hash  string          `json:"hash"`  // sha256 of Args, hex
 	Nonce string          `json:"nonce"` // on the marks of the block
+	// Month is what a question about a month's cap is about, as in 2026-12. It has no run.
+	Month string `json:"month,omitempty"`
 	// Sentence says what the call does, as the mail does.
 	Sentence string            `json:"sentence,omitempty"`
 	State    DecisionState     `json:"state"`

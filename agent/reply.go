@@ -126,6 +126,9 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 	case outcome != mail.Decided:
 		p.receipt.Note = "unclear; see your inbox"
 		return a.explain(ctx, in, p, d, version, "Please answer again: "+d.Subject, mail.HelpText(a.about(d), why))
+	case said.Verb == mail.CancelTask && d.Task == "":
+		p.receipt.Note = "not decided; see your inbox"
+		return a.explain(ctx, in, p, d, version, "Please answer again: "+d.Subject, mail.HelpText(a.about(d), "this is of no task"))
 	case said.Verb == mail.CancelTask:
 		return a.cancelReply(ctx, in, p, d.Task)
 	case outcomes[d.Kind][verb] == "":

@@ -34,6 +34,7 @@ func (a *Agent) dueHandlers() map[string]dueHandler {
 		DueRetain:  a.retain,
 		DueDrop:    a.takeDrop,
 		DueLeaving: a.endLeaving,
+		DueMonth:   a.tendMonth,
 	}
 }
 
