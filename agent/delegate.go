@@ -131,7 +131,7 @@ func (d *draft) hire(ctx context.Context, c Call, w Worker, prompt string, limit
 	if err != nil {
 		return err
 	}
-	if act := Next(st); act.Do == DoCall { // else it asks first
+	if act := Next(st); act.Do == DoCall && !a.capped(ctx, d.s.o.Login, run.Model) { // else it asks first
 		events = append(events, Event{At: now, Intent: act.intent(a.store.Epoch(d.s.account))})
 	}
 	run.Seq = uint64(len(events))

@@ -67,7 +67,7 @@ func (d *draft) tx() []mailbox.Op {
 	}
 	d.run = d.told()
 	d.run.Seq, d.run.Changed = d.st.Seq, d.s.a.now()
-	d.run.Spent = Spent{Calls: d.st.ModelCalls, Tools: d.st.ToolCalls, Usage: d.st.Usage}
+	d.run.Spent = Spent{ModelCalls: d.st.ModelCalls, ToolCalls: d.st.ToolCalls, Usage: d.st.Usage}
 	var ops []mailbox.Op
 	if len(d.events) > 0 {
 		ops = append(ops, add)

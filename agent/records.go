@@ -175,8 +175,9 @@ type Run struct {
 	Call string   `json:"call,omitempty"`
 	Path []string `json:"path,omitempty"`
 	// Ending: it was asked to end.
-	Ending bool  `json:"ending,omitempty"`
-	Spent  Spent `json:"spent,omitzero"`
+	Ending bool `json:"ending,omitempty"`
+	// Spent is what the run itself used; its workers have records of their own.
+	Spent Spent `json:"spent,omitzero"`
 }
 
 // DecisionState is a named state of an approval or question.

@@ -39,13 +39,6 @@ const (
 	sumReservedUSD    = "reserved_micro_usd"
 )
 
-// Spent is what a run used so far.
-type Spent struct {
-	Calls int `json:"calls"` // answered model calls
-	Tools int `json:"tools"` // calls the model asked for
-	providers.Usage
-}
-
 // spendOps counts what the events of a commit spent, and gives back what was booked for
 // them. before is the state that they follow.
 func (a *Agent) spendOps(model string, before *State, events []Event) []mailbox.Op {
@@ -240,8 +233,8 @@ func (a *Agent) taskUsage(ctx context.Context, account mailbox.AccountID, id str
 			i, u.Models = len(u.Models), append(u.Models, ModelUsage{Model: r.Model})
 		}
 		s := r.Spent
-		u.Models[i].add(ModelUsage{Calls: int64(s.Calls), Input: int64(s.Input), Cached: int64(s.CacheRead),
-			Output: int64(s.Output), MicroUSD: micro(s.Cost)})
+		u.Models[i].add(ModelUsage{Calls: int64(s.ModelCalls), Input: int64(s.Usage.Input), Cached: int64(s.Usage.CacheRead),
+			Output: int64(s.Usage.Output), MicroUSD: micro(s.Usage.Cost)})
 	}
 	u.total()
 	return u, nil

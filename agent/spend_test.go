@@ -79,7 +79,7 @@ func TestCountersAreTheSumOfTheJournals(t *testing.T) {
 				one.add(ModelUsage{Calls: 1, Input: int64(u.Input), Cached: int64(u.CacheRead), Output: int64(u.Output), MicroUSD: micro(u.Cost)})
 			}
 		}
-		if int64(r.Spent.Calls) != one.Calls || int64(r.Spent.Input) != one.Input || micro(r.Spent.Cost) != one.MicroUSD || r.Spent.Tools != 1 {
+		if int64(r.Spent.ModelCalls) != one.Calls || int64(r.Spent.Usage.Input) != one.Input || micro(r.Spent.Usage.Cost) != one.MicroUSD || r.Spent.ToolCalls != 1 {
 			t.Fatalf("%s: the record says %+v, its journal %+v", r.ID, r.Spent, one)
 		}
 		want.add(one)
@@ -92,7 +92,7 @@ func TestCountersAreTheSumOfTheJournals(t *testing.T) {
 	}
 	task := o.runs(o.me.Account)[0]
 	u, err := o.a.UsageOf(t.Context(), o.me.Account, task.Task)
-	if err != nil || u.Total.Calls != 2 || u.Total.Input != int64(task.Spent.Input) {
+	if err != nil || u.Total.Calls != 2 || u.Total.Input != int64(task.Spent.Usage.Input) {
 		t.Errorf("of a task: %+v, %v", u, err)
 	}
 	if u, err := o.a.UsageOf(t.Context(), o.me.Account, "2026-11"); err != nil || u.Total != (ModelUsage{}) {
