@@ -21,7 +21,7 @@
 // The files of the runtime: state.go and call.go (fold), next.go (what comes next), runstate.go
 // (the diagram above as a function), run.go (one run in a worker), draft.go (the next
 // commit in the making), ask.go and finish.go (decisions and last mails), worker.go
-// (dispatcher and pool), park.go (poison), project.go, input.go and history.go (what
+// (dispatcher and pool), subagent.go, delegate.go and family.go (workers), park.go (poison), project.go, input.go and history.go (what
 // the model is told), query.go (what the command line asks).
 //
 // Concurrency: a fixed pool of workers; one worker owns one run while it is

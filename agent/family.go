@@ -3,12 +3,14 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
 	"pizza/internal/mail"
 	"pizza/mailbox"
+	"pizza/providers"
 )
 
 // inTree orders runs so that each is followed by those of its workers.
@@ -107,4 +109,13 @@ func (a *Agent) runRecord(ctx context.Context, account mailbox.AccountID, run st
 		return Run{}, err
 	}
 	return decodeRun(rec)
+}
+
+// callName names a call in a journal's words: of task, whom it gives the work.
+func callName(c providers.ToolCall) string {
+	var args taskArgs
+	if c.Name == taskName && json.Unmarshal(c.Args, &args) == nil {
+		return "work for " + clip(oneLine(args.Worker), 64)
+	}
+	return c.Name
 }

@@ -196,7 +196,7 @@ func (a *Agent) showRun(ctx context.Context, account mailbox.AccountID, r Run) (
 		if e.Reply != nil {
 			run.Usage = run.Usage.Add(e.Reply.Reply.Usage)
 			for _, c := range callsOf(e.Reply.Reply.Message) {
-				names[c.ID] = c.Name
+				names[c.ID] = callName(c)
 			}
 		}
 		if e.Finished != nil {

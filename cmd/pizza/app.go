@@ -67,6 +67,8 @@ func (a *app) build(ctx context.Context) error {
 		Log: a.log.With("part", "agent"), Workers: a.settings.Limits.Workers, Domain: a.settings.Domain,
 		Expiry: a.settings.Limits.Expiry(), Window: a.settings.Limits.MoveWindow(), ActionInInbox: a.settings.ActionInInbox,
 		Location: a.settings.Location(), Limits: a.settings.limits(), Account: a.settings.account, Keep: a.settings.Keep(),
+		Subagents: a.settings.workers, WorkerLimits: a.settings.workerLimits(),
+		WorkerDepth: a.settings.workerDepth(), WorkerFanout: a.settings.Limits.WorkerFanout,
 	})
 	if err != nil {
 		return err

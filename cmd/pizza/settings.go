@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -153,6 +155,32 @@ func (s settings) account(login string) agent.AccountSettings {
 
 func (s settings) limits() agent.Limits {
 	return agent.Limits{ModelCalls: s.Limits.ModelCalls, ToolCalls: s.Limits.ToolCalls}
+}
+
+// workers are those that tasks may give work to, as they are now.
+func (s settings) workers() []agent.Worker {
+	var list []agent.Worker
+	now := s.watcher.Current().Workers
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		w := now[name]
+		list = append(list, agent.Worker{
+			Name: name, Description: w.Description, Instructions: w.Instructions, Tools: w.Tools, Model: w.Model,
+			Limits: agent.Limits{ModelCalls: w.Limits.ModelCalls, ToolCalls: w.Limits.ToolCalls, Tokens: int64(w.Limits.Tokens), Cost: w.Limits.USD},
+		})
+	}
+	return list
+}
+
+func (s settings) workerLimits() agent.Limits {
+	return agent.Limits{ModelCalls: s.Limits.WorkerModelCalls, ToolCalls: s.Limits.WorkerToolCalls}
+}
+
+// workerDepth is the setting as agent.Options has it, where 0 is the default.
+func (s settings) workerDepth() int {
+	if s.Limits.WorkerDepth == 0 {
+		return -1
+	}
+	return s.Limits.WorkerDepth
 }
 
 // MaxMessage is the largest message in octets.

@@ -106,7 +106,7 @@ func printShown(w io.Writer, s agent.Shown) error {
 		return err
 	}
 	for _, run := range s.Runs {
-		if _, err := fmt.Fprintf(w, "\nrun %s: %s, model %s\n", run.ID, run.State, run.Model); err != nil {
+		if _, err := io.WriteString(w, "\n"+runHead(run)+"\n"); err != nil {
 			return err
 		}
 		if err := printLines(w, run, 0); err != nil {
@@ -131,6 +131,18 @@ func branchLines(s agent.Shown) string {
 		text += "branches: " + strings.Join(s.Branches, ", ") + "\n"
 	}
 	return text
+}
+
+// runHead names a run; that of a worker with the way from the task to it.
+func runHead(run agent.ShownRun) string {
+	head := fmt.Sprintf("run %s: %s", run.ID, run.State)
+	if run.For != "" {
+		head += " for " + run.For
+	}
+	if len(run.Path) > 0 {
+		head = fmt.Sprintf("worker %s, %s", strings.Join(run.Path, " > "), head)
+	}
+	return head + ", model " + run.Model
 }
 
 // printOpen lists the decisions that wait and how to answer them.

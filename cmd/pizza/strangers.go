@@ -11,10 +11,11 @@ import (
 )
 
 // watchStrangers warns at the start, and whenever the settings were read anew, of settings
-// for logins that do not exist. It ends with ctx.
+// for logins that do not exist and of workers that are off. It ends with ctx.
 func (a *app) watchStrangers(ctx context.Context) error {
 	for {
 		a.warnStrangers(ctx)
+		a.agent.CheckSubagents(ctx)
 		select {
 		case <-a.reread:
 		case <-ctx.Done():

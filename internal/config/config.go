@@ -43,6 +43,8 @@ type Settings struct {
 	Providers map[string]Provider `json:"providers,omitempty"`
 	// Grants are the folders that the agent may use.
 	Grants []Grant `json:"grants,omitempty"`
+	// Workers are agents that tasks may give work to, by name.
+	Workers map[string]Worker `json:"workers,omitempty"`
 	// Limits keep a mistake from becoming expensive.
 	Limits Limits `json:"limits"`
 	// ActionInInbox also puts open decisions into INBOX, which mail programs announce.
@@ -100,6 +102,10 @@ type Limits struct {
 	Workers           int `json:"workers"`             // runs that work at the same time. 16
 	ModelCalls        int `json:"model_calls"`         // model calls of a run before it ends with what it has. 20
 	ToolCalls         int `json:"tool_calls"`          // tool calls of a run before it ends with what it has. 40
+	WorkerModelCalls  int `json:"worker_model_calls"`  // as model_calls, of one piece of work of a worker. 20
+	WorkerToolCalls   int `json:"worker_tool_calls"`   // as tool_calls, likewise. 80
+	WorkerDepth       int `json:"worker_depth"`        // how deep work is given on: 0 not at all, 1 by the task itself only. 1
+	WorkerFanout      int `json:"worker_fanout"`       // workers that work at the same time for one task or worker. 8
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
 	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15
@@ -124,7 +130,7 @@ func Default() Settings {
 		Listen: Listen{IMAP: "2143", IMAPS: "2993", SMTP: "2587", SMTPS: "2465", Web: "2080"},
 		Domain: "localhost",
 		Model:  "runbook:mail",
-		Limits: Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15,
+		Limits: Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, WorkerModelCalls: 20, WorkerToolCalls: 80, WorkerDepth: 1, WorkerFanout: 8, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15,
 			IMAPConnections: 2000, ConnectionsPerAccount: 64, SMTPConnections: 200, MaxCommandKB: 64,
 			LoginSeconds: 60, IdleMinutes: 35, ReadSeconds: 300, WriteSeconds: 120},
 		ActionInInbox: true,

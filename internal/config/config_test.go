@@ -79,7 +79,9 @@ func TestWholeFile(t *testing.T) {
 		"model": "openrouter:some/model",
 		"providers": {"openrouter": {"base_url": "https://openrouter.ai/api/v1", "key": "env:KEY"}},
 		"grants": [{"path": "/srv/docs"}, {"path": "/srv/out", "write": true}],
-		"limits": {"workers": 2, "move_window_seconds": 0},
+		"workers": {"research": {"description": "looks things up", "instructions": "Look it up.", "tools": ["read_*", "search_files"],
+			"model": "openrouter:small/model", "limits": {"model_calls": 5, "usd": 0.5}}},
+		"limits": {"workers": 2, "move_window_seconds": 0, "worker_depth": 0},
 		"action_in_inbox": false,
 		"keep_days": 90,
 		"time_zone": "Europe/Berlin"
@@ -93,7 +95,9 @@ func TestWholeFile(t *testing.T) {
 	want.Domain, want.Model, want.TimeZone = "pizza.localhost", "openrouter:some/model", "Europe/Berlin"
 	want.Providers = map[string]Provider{"openrouter": {BaseURL: "https://openrouter.ai/api/v1", Key: "env:KEY"}}
 	want.Grants = []Grant{{Path: "/srv/docs"}, {Path: "/srv/out", Write: true}}
-	want.Limits.Workers, want.Limits.MoveWindowSeconds = 2, 0
+	want.Limits.Workers, want.Limits.MoveWindowSeconds, want.Limits.WorkerDepth = 2, 0, 0
+	want.Workers = map[string]Worker{"research": {Description: "looks things up", Instructions: "Look it up.",
+		Tools: []string{"read_*", "search_files"}, Model: "openrouter:small/model", Limits: WorkerLimits{ModelCalls: 5, USD: 0.5}}}
 	want.ActionInInbox, want.KeepDays = false, 90
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
@@ -122,7 +126,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
 	want := []string{
 		`settings.json:2:38: listen.imasp: unknown key; did you mean "imap"?`,
 		`settings.json:3:3: modle: unknown key; did you mean "model"?`,
-		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, limits, action_in_inbox, keep_days, accounts, time_zone`,
+		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, workers, limits, action_in_inbox, keep_days, accounts, time_zone`,
 		`settings.json:5:21: model: must be text in quotes: "..."`,
 		`settings.json:7:25: limits.workers: must be a whole number`,
 		`settings.json:7:50: limits.tool_calls: comes twice`,
@@ -626,7 +630,7 @@ func TestLimits(t *testing.T) {
 	if _, err := Resolve(Sources{Root: root(t, "{}"), Getenv: noEnv}); err != nil {
 		t.Error(err)
 	}
-	for _, key := range []string{"imap_connections", "connections_per_account", "smtp_connections", "max_command_kb",
+	for _, key := range []string{"worker_model_calls", "worker_tool_calls", "worker_fanout", "imap_connections", "connections_per_account", "smtp_connections", "max_command_kb",
 		"login_seconds", "idle_minutes", "read_seconds", "write_seconds"} {
 		for _, value := range []string{"0", "10000000"} {
 			_, err := Resolve(Sources{Root: root(t, `{"limits": {"`+key+`": `+value+`}}`), Getenv: noEnv})

@@ -189,7 +189,7 @@ func (d *document) assign(n *node, v reflect.Value, path string) {
 }
 
 func (d *document) assignPlain(n *node, v reflect.Value, path string) {
-	want := map[reflect.Kind]string{reflect.String: `text in quotes: "..."`, reflect.Int: "a whole number", reflect.Bool: "true or false"}[v.Kind()]
+	want := map[reflect.Kind]string{reflect.String: `text in quotes: "..."`, reflect.Int: "a whole number", reflect.Float64: "a number", reflect.Bool: "true or false"}[v.Kind()]
 	if n.raw == nil || string(n.raw) == "null" || json.Unmarshal(n.raw, v.Addr().Interface()) != nil {
 		d.problemAt(n.offset, path, "must be %s", want)
 	}
