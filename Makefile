@@ -15,7 +15,7 @@ RACE :=
 endif
 
 export SHARED := $(abspath $(SHARED))
-.PHONY: help setup build demo test race fuzz sessions lint e2e e2e-imaptest imaptest-program bench bench-imap check soak
+.PHONY: help setup build demo test race fuzz sessions lint e2e e2e-imaptest imaptest-program bench bench-imap bench-langgraph check soak
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -71,6 +71,9 @@ bench: build ## print figures: start, latency, submissions, steps, waiting tasks
 bench-imap: build ## compare with Dovecot, by turns (as root): BENCH_N=10000 messages, BENCH_ROUNDS=3; and with the floor of the disk
 	go test -run '^$$' -bench '^BenchmarkAppend' -benchtime 500x ./imapserver
 	go test -tags bench -count=1 -timeout 60m -v -run '^TestIMAPBench$$' ./internal/e2e/
+
+bench-langgraph: build ## compare the durable run with LangGraph, by turns: BENCH_ROUNDS=3 BENCH_WAITING=100000 (needs ../shared, node, npm)
+	go test -tags bench -count=1 -timeout 90m -v -run '^TestLangGraph$$' ./internal/e2e/langgraph
 
 check: lint test sessions e2e ## what CI runs
 

@@ -2,9 +2,7 @@
 
 package langgraph
 
-import "errors"
-
-// errNoTask: this release has no subagents.
-var errNoTask = errors.New("there is no tool task in this release")
-
-func sideW6([]string) (figures, error) { return nil, errNoTask }
+// sideW6: there is nothing to measure before the agent has subagents.
+func sideW6([]string) (figures, error) {
+	return figures{"w": "W6", "kind": "pizza", "skipped": "not measured: no subagents yet"}, nil
+}

@@ -77,6 +77,11 @@ var cases = map[string]struct {
 		[]string{"mail: go", "c1 done", "c2 done", "c3 done"}},
 }
 
+// w7Order is the order of the cases in the table. "edit" of the baseline (another tool in the
+// place of one that asks) is not among them: an edit of ours changes arguments, a tool cannot
+// be named in it.
+var w7Order = []string{"mixed", "toofew", "stale", "twice", "concurrent"}
+
 // sideW7 plays one case. Arguments: case, data root.
 func sideW7(args []string) (figures, error) {
 	c, ok := cases[args[0]]
