@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // canonical is a JSON object in the form of RFC 8785: members sorted, no blanks, one
@@ -159,21 +158,24 @@ func ecmaNumber(f float64) string {
 // writeString escapes what RFC 8785 section 3.2.2.2 says and nothing else.
 func writeString(w *bytes.Buffer, s string) {
 	w.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
+	from := 0 // of what is written as it is
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		w.WriteString(s[from:i])
+		from = i + 1
+		if k := strings.IndexByte("\b\t\n\f\r", c); k >= 0 {
 			w.WriteByte('\\')
-			w.WriteRune(r)
-		case r < ' ':
-			if i := strings.IndexRune("\b\t\n\f\r", r); i >= 0 {
-				w.WriteByte('\\')
-				w.WriteByte("btnfr"[i])
-			} else {
-				fmt.Fprintf(w, `\u%04x`, r)
-			}
-		default:
-			w.Write(utf8.AppendRune(nil, r))
+			w.WriteByte("btnfr"[k])
+		} else if c < ' ' {
+			fmt.Fprintf(w, `\u%04x`, c)
+		} else {
+			w.WriteByte('\\')
+			w.WriteByte(c)
 		}
 	}
+	w.WriteString(s[from:])
 	w.WriteByte('"')
 }
