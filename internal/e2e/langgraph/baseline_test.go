@@ -16,7 +16,8 @@ import (
 )
 
 // packages of the baseline, in the versions that its README measured. They are installed
-// into a temporary folder at each run, and nothing of them stays.
+// into a temporary folder, which goes afterwards, or into the one that BENCH_BASELINE names,
+// where they stay for the next time.
 var packages = []string{
 	"deepagents@1.14.1", "langchain@1.5.14", "@langchain/core@1.4.0",
 	"@langchain/langgraph@1.7.3", "@langchain/langgraph-checkpoint-sqlite@1.0.4", "better-sqlite3@12.11.1",
@@ -42,29 +43,50 @@ func newBaseline(t *testing.T) *baseline {
 			t.Skip("the comparison is skipped: there is no " + program)
 		}
 	}
-	b := &baseline{t: t, dir: t.TempDir(),
+	b := &baseline{t: t, dir: os.Getenv("BENCH_BASELINE"),
 		env: append(os.Environ(), "NODE_OPTIONS=--preserve-symlinks --preserve-symlinks-main")}
-	if err := os.WriteFile(filepath.Join(b.dir, "package.json"), []byte(`{"name":"baseline","private":true,"type":"module"}`), 0o600); err != nil {
-		t.Fatal(err)
+	if b.dir == "" {
+		b.dir = t.TempDir()
 	}
-	list, err := filepath.Glob(filepath.Join(scripts, "*.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range list {
-		if err := os.Symlink(file, filepath.Join(b.dir, filepath.Base(file))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	install := exec.Command("npm", append([]string{"install", "--no-audit", "--no-fund", "--save-exact"}, packages...)...)
-	install.Dir = b.dir
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("the comparison is skipped: npm install: %v\n%s", err, out)
-	}
+	b.link(scripts)
+	b.install()
 	if out, err := b.command("node", "-e", `require("better-sqlite3")(":memory:")`).CombinedOutput(); err != nil {
 		t.Skipf("the comparison is skipped: better-sqlite3 has no program for this machine: %v\n%s", err, out)
 	}
 	return b
+}
+
+// link puts links to the scripts into the folder.
+func (b *baseline) link(scripts string) {
+	list, err := filepath.Glob(filepath.Join(scripts, "*.mjs"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, file := range list {
+		link := filepath.Join(b.dir, filepath.Base(file))
+		_ = os.Remove(link) // of the last time
+		if err := os.Symlink(file, link); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// install gets the packages, unless the folder has just these.
+func (b *baseline) install() {
+	list, done := strings.Join(packages, " "), filepath.Join(b.dir, "installed")
+	if have, err := os.ReadFile(done); err == nil && string(have) == list {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "package.json"), []byte(`{"name":"baseline","private":true,"type":"module"}`), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	npm := b.command("npm", append([]string{"install", "--no-audit", "--no-fund", "--save-exact"}, packages...)...)
+	if out, err := npm.CombinedOutput(); err != nil {
+		b.t.Skipf("the comparison is skipped: npm install: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(done, []byte(list), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 func (b *baseline) command(name string, args ...string) *exec.Cmd {
