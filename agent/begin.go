@@ -25,7 +25,10 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 		Model: a.modelOf(in), Subject: in[len(in)-1].Subject, Created: now, Changed: now, From: th.From,
 	}
 	th.Active = run.ID
-	started := a.started(o, run.Model)
+	started, err := a.frozen(ctx, o, th, run.Model)
+	if err != nil {
+		return nil, nil, err
+	}
 	a.budget(ctx, started, in)
 	events := []Event{{At: now, Started: started}}
 	for _, m := range in {
@@ -58,9 +61,9 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 	return append(ops, runPut(*run, 0), dueRun(run.ID, at)), run, nil
 }
 
-// started freezes what a run works with.
-func (a *Agent) started(o owner, model string) *EvStarted {
-	e := &EvStarted{Model: model, System: systemPrompt(o), Limits: a.opt.Limits}
+// started freezes what the first run of a thread works with.
+func (a *Agent) started(ctx context.Context, o owner, model string) *EvStarted {
+	e := &EvStarted{Model: model, System: systemPrompt(o), Limits: a.opt.Limits, Window: a.window(ctx, model)}
 	for _, t := range slices.Concat(a.opt.Tools.Specs(), a.ownSpecs()) {
 		e.Tools = append(e.Tools, providers.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
 	}

@@ -228,6 +228,8 @@ func (s *State) work(e Event, before *State) {
 	switch {
 	case e.Reply != nil:
 		took = e.Reply.Reply.Took
+	case e.Compacted != nil:
+		took = e.Compacted.Took
 	case e.ToolEnd != nil:
 		took = e.ToolEnd.Took
 	case e.ModelFail != nil:
@@ -264,9 +266,9 @@ func (m Limits) with(b *Limits) Limits {
 	return m
 }
 
-// intent is the event that begins the call of a DoCall.
+// intent is the event that begins the call of a DoCall or a DoCompact.
 func (act Todo) intent(epoch uint64) *EvIntent {
-	e := &EvIntent{N: act.N, Epoch: epoch}
+	e := &EvIntent{N: act.N, Epoch: epoch, Cut: act.Cut}
 	if act.Reserve != (Reserve{}) {
 		e.Reserve = &act.Reserve
 	}

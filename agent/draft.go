@@ -113,7 +113,7 @@ func (d *draft) follow(ctx context.Context) error {
 			if d.st.Seq == before {
 				return nil // stopping: what is left would begin something
 			}
-		case DoCall:
+		case DoCall, DoCompact:
 			if held {
 				return d.awaitRoom(ctx)
 			}
@@ -160,6 +160,9 @@ func (d *draft) step(ctx context.Context, act Todo) error {
 // plan lets policy judge a call.
 func (d *draft) plan(_ context.Context, c Call) error {
 	p := d.judge(c)
+	if p.Rule == tools.Invalid && d.s.a.gone(&d.st, c.Name) {
+		p.Reason = "The tool " + c.Name + " was taken away since this task began. Do without it."
+	}
 	return d.add(Event{Policy: &EvPolicy{Call: c.ID, Rule: string(p.Rule), Text: p.Reason}})
 }
 
@@ -284,10 +287,12 @@ func (d *draft) callModel(ctx context.Context, act Todo) error {
 		d.call = true
 		return nil
 	}
-	if err := d.join(ctx); err != nil {
-		return err
+	if act.Do == DoCall {
+		if err := d.join(ctx); err != nil {
+			return err
+		}
 	}
-	if act = Next(d.st); act.Do != DoCall { // a mail that joined brought a smaller budget
+	if act = Next(d.st); act.Do != DoCall && act.Do != DoCompact { // a mail that joined brought a smaller budget
 		return d.follow(ctx)
 	}
 	if ok, err := d.underCap(ctx, &act); !ok || err != nil {

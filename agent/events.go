@@ -30,6 +30,7 @@ type Event struct {
 	ToolEnd   *EvToolEnd   `json:"tool_result,omitempty"`
 	Cancel    *EvCancel    `json:"cancel_requested,omitempty"`
 	Finished  *EvFinished  `json:"finished,omitempty"`
+	Compacted *EvCompacted `json:"compacted,omitempty"`
 }
 
 // EvStarted freezes what the run works with.
@@ -43,6 +44,9 @@ type EvStarted struct {
 	// Of a worker's run: who it is, and what lay in /out when it got its work.
 	Worker string      `json:"worker,omitempty"`
 	Out    []OutChange `json:"out,omitempty"`
+	// Window is how many tokens the model takes; 0: it has no limit, and in journals of before
+	// it was kept nobody knows.
+	Window int `json:"window,omitempty"`
 }
 
 // Limits of a run; zero is none. Tokens and Cost are of the run and of what it gave to
@@ -62,12 +66,29 @@ type EvIntent struct {
 	Epoch uint64 `json:"epoch,omitempty"`
 	// Reserve counts as used until the reply tells what was.
 	Reserve *Reserve `json:"reserve,omitempty"`
+	// Cut: the call is not for the conversation but for a summary of a part of it.
+	Cut *Cut `json:"cut,omitempty"`
 }
 
 // EvReply is the model's answer to intent N, raw content as received.
 type EvReply struct {
 	N     int             `json:"n"`
 	Reply providers.Reply `json:"reply"`
+	Sent  int             `json:"sent,omitempty"` // bytes of text that it answers
+}
+
+// EvCompacted answers intent N, which has a cut: from here on the model is told Summary in
+// the place of the turns before Upto, counted from 0; their mails and the owner's decisions
+// stay. Without a Summary nothing changes. Before and After are the estimated tokens of the
+// next request.
+type EvCompacted struct {
+	N       int             `json:"n"`
+	Upto    int             `json:"upto"`
+	Summary string          `json:"summary"`
+	Before  int             `json:"before"`
+	After   int             `json:"after"`
+	Usage   providers.Usage `json:"usage"`
+	Took    time.Duration   `json:"took,omitempty"`
 }
 
 // EvModelFail is a failed call; Retry is when the next may be made (zero: never).
@@ -132,7 +153,7 @@ type EvToolEnd struct {
 	Call    string        `json:"call"`
 	Status  string        `json:"status"`
 	Content string        `json:"content"`
-	Blob    string        `json:"blob,omitempty"` // Content over 32 KiB lies there
+	Blob    string        `json:"blob,omitempty"` // the whole lies there when Content is an excerpt
 	Out     []OutChange   `json:"out,omitempty"`  // what it did to /out
 	Took    time.Duration `json:"took,omitempty"`
 	// Child is what the worker's run came to, of a call of task.

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxEarlierRuns  = 20       // of a thread that the model is told
-	maxEarlierBytes = 96 << 10 // of their text, newest first
+	maxEarlierBytes = 96 << 10 // of their text, newest first; of a small window a quarter
 )
 
 // whyNoModel keeps the words of who looks models up; what it does not know by class is
@@ -32,15 +32,21 @@ func whyNoModel(err error, model string) error {
 	return &providers.Error{Class: providers.Invalid, Message: "the model " + model + " is not set up"}
 }
 
-// request is the next model request of the session.
-func (s *session) request(ctx context.Context) (providers.Request, error) {
+// request is the next model request of the session, and how many bytes of text it has.
+func (s *session) request(ctx context.Context) (providers.Request, int, error) {
 	if s.model == nil {
 		m, err := s.a.opt.Models.Model(ctx, s.run.Model)
 		if err != nil || m == nil {
 			s.noModel = whyNoModel(err, s.run.Model)
-			return providers.Request{}, nil // launchModel tells why there is none
+			return providers.Request{}, 0, nil // launchModel tells why there is none
 		}
 		s.model = m
+	}
+	thread := strings.Join(append([]string{string(s.account), s.run.Task}, s.run.Path...), "/")
+	if s.st.Context.Cut != nil {
+		req := s.st.digest(thread)
+		req.MaxTokens = s.st.room()
+		return req, 0, nil
 	}
 	inputs := map[mailbox.MessageID][]providers.Part{}
 	for _, t := range s.st.Turns {
@@ -49,23 +55,22 @@ func (s *session) request(ctx context.Context) (providers.Request, error) {
 		}
 		in, err := s.input(ctx, *t.Inbound)
 		if err != nil {
-			return providers.Request{}, err
+			return providers.Request{}, 0, err
 		}
 		inputs[t.Inbound.Message] = in.parts
 	}
 	if s.prior == nil {
 		prior, err := s.earlier(ctx)
 		if err != nil {
-			return providers.Request{}, err
+			return providers.Request{}, 0, err
 		}
 		s.prior = prior
 	}
-	req := projection{
-		State: s.st, Earlier: s.prior, Inputs: inputs, Info: s.model.Info(),
-		Thread: strings.Join(append([]string{string(s.account), s.run.Task}, s.run.Path...), "/"), Told: s.told,
-	}.request()
+	req, sent := s.talk.next(projection{
+		State: s.st, Earlier: s.prior, Inputs: inputs, Info: s.model.Info(), Thread: thread,
+	})
 	req.MaxTokens = s.st.room()
-	return req, checkPairs(req)
+	return req, sent, checkPairs(req)
 }
 
 // input reads a mail of the task once a session.
@@ -89,7 +94,10 @@ func (s *session) earlier(ctx context.Context) ([]providers.Message, error) {
 	if s.run.child() {
 		return prior, nil // it has its prompt, and nothing else
 	}
-	size := 0
+	size, most := 0, maxEarlierBytes
+	if w := s.st.Context.Window; w > 0 {
+		most = min(most, w)
+	}
 	runs, err := s.lineage(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +112,7 @@ func (s *session) earlier(ctx context.Context) ([]providers.Message, error) {
 				size += len(p.Text)
 			}
 		}
-		if size > maxEarlierBytes {
+		if size > most {
 			break
 		}
 		prior = append(turns, prior...)
@@ -222,10 +230,11 @@ func (s *session) stageResult(ctx context.Context, end *EvToolEnd, out tools.Out
 		return blob, err
 	}
 	var errs []error
-	if len(end.Content) > maxResult {
+	if limit := share(s.st.Context.Window); len(end.Content) > limit {
 		blob, err := stage([]byte(end.Content))
 		errs = append(errs, err)
-		end.Blob, end.Content = blob.ID, headTail(end.Content)
+		handle := hasTool(s.st.Started.Tools, readResultName)
+		end.Blob, end.Content = blob.ID, excerpt(end.Call, end.Content, limit, handle)
 	}
 	for _, f := range out.Out {
 		change := OutChange{Name: f.Name, Deleted: f.Deleted}

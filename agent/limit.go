@@ -61,6 +61,9 @@ func (s *State) decidedLimit(e *EvDecided) string {
 	s.Asks[len(s.Asks)-1].Decided = e
 	switch e.Verb {
 	case "continue":
+		if s.Asks[len(s.Asks)-1].Limit == LimitContext {
+			s.goOn()
+		}
 	case "stop", "expire":
 		s.Stop = e
 	default:
@@ -145,6 +148,8 @@ func limitText(s *State, l Limit) string {
 	case LimitTime:
 		return fmt.Sprintf("The task worked for %s, and its limit is %s.",
 			time.Duration(used).Round(time.Second), time.Duration(allowed).Round(time.Second))
+	case LimitContext:
+		return contextSentence(s)
 	}
 	return "The task reached its limit of " + string(l) + "."
 }

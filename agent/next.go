@@ -15,6 +15,7 @@ const (
 	DoNothing Do = "nothing" // the run has ended
 	DoStep    Do = "step"    // commit what the lists of the Todo say
 	DoCall    Do = "call"    // call the model
+	DoCompact Do = "compact" // call the model for a summary of a part of the conversation
 	DoBusy    Do = "busy"    // calls run in this process; their outcome comes next
 	DoWait    Do = "wait"    // for the owner
 	DoAsk     Do = "ask"     // the owner whether to go on
@@ -35,11 +36,12 @@ type Todo struct {
 	Probe  []string // nobody knows whether they happened; the tool can be asked
 	Unsure []string // nobody knows whether they happened: recorded, then asked
 
-	// Of DoCall.
+	// Of DoCall and DoCompact.
 	N       int       // number of the intent
 	Open    bool      // it is on disk already
 	After   time.Time // not before; zero: now
 	Reserve Reserve   // what it books
+	Cut     *Cut      // of DoCompact
 
 	For   string // of DoWait: approval, question, limit or workers
 	Limit Limit  // of DoAsk
@@ -145,8 +147,16 @@ func waitsFor(so, kind string) string {
 
 // nextCall decides when no call is open.
 func nextCall(s State) Todo {
-	call := Todo{Do: DoCall, N: s.Intents + 1}
+	call, long := Todo{Do: DoCall, N: s.Intents + 1}, false
+	if s.Failed != nil {
+		call, long = s.tooLong(call)
+	}
 	switch {
+	case long && call.Do == DoAsk:
+		return call
+	case long:
+	case s.Pending && !s.Stale && s.Context.Cut != nil:
+		return Todo{Do: DoCompact, N: s.Intents, Open: true, Cut: s.Context.Cut}
 	case s.Pending && !s.Stale:
 		return Todo{Do: DoCall, N: s.Intents, Open: true}
 	case s.Pending && s.Lost >= maxLost:
@@ -158,15 +168,20 @@ func nextCall(s State) Todo {
 	case len(s.Turns) == 0:
 		return Todo{Do: DoFail, Fail: FailJournal}
 	case !s.Pending:
-		if act := afterTurn(s, s.Turns[len(s.Turns)-1]); act.Do != DoCall {
+		act := afterTurn(s, s.Turns[len(s.Turns)-1])
+		if act.Do != DoCall && act.Do != DoCompact {
 			return act
 		}
+		call.Do, call.Cut = act.Do, act.Cut
 	}
 	if l := s.overCall(); l != "" {
 		return Todo{Do: DoAsk, Limit: l}
 	}
 	call.Reserve = s.reserve()
-	return call
+	if long || call.Do == DoCompact {
+		return call
+	}
+	return s.makeRoom(call)
 }
 
 // afterTurn says what follows the newest turn, all calls being settled.
@@ -178,7 +193,7 @@ func afterTurn(s State, t Turn) Todo {
 	case providers.StopFilter:
 		return Todo{Do: DoFail, Fail: FailFilter}
 	case providers.StopContext:
-		return Todo{Do: DoFail, Fail: FailWindow}
+		return s.cutOff()
 	case providers.StopPause:
 		return Todo{Do: DoCall}
 	}

@@ -24,7 +24,7 @@ type own struct {
 
 // ownTools are offered to every run, after the tools of Options. It is a function because
 // the rows lead back to it.
-func ownTools() []own { return []own{taskTool()} }
+func ownTools() []own { return []own{taskTool(), readResult} }
 
 // ownSpecs are the own tools as they are now.
 func (a *Agent) ownSpecs() []tools.Spec {

@@ -17,55 +17,86 @@ type projection struct {
 	Inputs  map[mailbox.MessageID][]providers.Part // what each mail says
 	Info    providers.Info
 	Thread  string
-	// Told keeps what became of settled turns, which is always the same; nil: nothing is
-	// kept. A conversation is many times as long as what a step adds to it.
-	Told map[*EvReply]told
-}
-
-// told is a turn of the model as messages: the reply, and the results of its calls.
-type told struct{ reply, results providers.Message }
-
-// turn is a reply with its results.
-func (p projection) turn(t Turn) told {
-	if got, ok := p.Told[t.Reply]; ok {
-		return got
-	}
-	made := told{p.assistant(t.Reply.Reply.Message), results(t.Calls)}
-	settled := !slices.ContainsFunc(t.Calls, func(c Call) bool { return c.State != callSettled })
-	if p.Told != nil && settled {
-		p.Told[t.Reply] = made
-	}
-	return made
 }
 
 // request derives the model request from the journal. It is never stored: the
 // journal is the truth. Whatever the journal's prefix, every call has exactly one
-// result, in one message right after the reply, in the order of the calls.
+// result, in one message right after the reply, in the order of the calls. Turns that were
+// compacted are told by their mails and the recap.
 func (p projection) request() providers.Request {
-	req := providers.Request{Thread: p.Thread, Messages: make([]providers.Message, 0, len(p.Earlier)+2*len(p.State.Turns)+1)}
+	req, _ := new(talk).next(p)
+	return req
+}
+
+// talk is the conversation as the model is told it. It grows with the journal: a step
+// costs what it adds.
+type talk struct {
+	begun        bool
+	upto, window int // of the Context it stands on
+	turns        int // told so far
+	list         []providers.Message
+	size         int // bytes of text
+}
+
+// next is the request of a projection, and how many bytes of text it has. Each projection
+// is of the journal of the one before, grown by settled turns.
+func (t *talk) next(p projection) (providers.Request, int) {
+	c := &p.State.Context
+	req := providers.Request{Thread: p.Thread}
 	if p.State.Started != nil {
 		req.System, req.Tools = p.State.Started.System, p.State.Started.Tools
 	}
-	for _, m := range p.Earlier {
-		req.Messages = push(req.Messages, m)
+	if !t.begun || t.upto != c.Upto || t.window != c.Window {
+		*t = talk{begun: true, upto: c.Upto, window: c.Window, turns: c.Upto}
+		t.list = make([]providers.Message, 0, len(p.Earlier)+2*(len(p.State.Turns)-c.Upto)+1)
+		t.open(p)
 	}
-	for _, t := range p.State.Turns {
-		if t.Inbound != nil {
-			parts := clean(p.Inputs[t.Inbound.Message])
-			if len(parts) == 0 {
-				parts = []providers.Part{{Kind: providers.Text, Text: noText}}
-			}
-			req.Messages = push(req.Messages, providers.Message{Role: providers.User, Parts: parts})
+	for ; t.turns < len(p.State.Turns); t.turns++ {
+		turn := p.State.Turns[t.turns]
+		if turn.Inbound != nil {
+			t.push(p.mail(turn.Inbound))
 			continue
 		}
-		m := p.turn(t)
-		req.Messages = push(push(req.Messages, m.reply), m.results)
+		t.push(p.assistant(turn.Reply.Reply.Message))
+		t.push(p.results(turn.Calls))
 	}
+	req.Messages = slices.Clone(t.list) // the next one may merge into the last message
 	if len(req.Messages) > 0 && req.Messages[0].Role != providers.User {
 		first := providers.Message{Role: providers.User, Parts: []providers.Part{{Kind: providers.Text, Text: noText}}}
 		req.Messages = slices.Insert(req.Messages, 0, first)
 	}
-	return req
+	return req, t.size + sizeOfFrozen(req.System, req.Tools)
+}
+
+// open tells what stands before the turns that are told in full: the thread before this
+// run, and what of the run was compacted.
+func (t *talk) open(p projection) {
+	for _, m := range p.Earlier {
+		t.push(m)
+	}
+	if t.upto == 0 {
+		return
+	}
+	for _, turn := range p.State.Turns[:t.upto] {
+		if turn.Inbound != nil {
+			t.push(p.mail(turn.Inbound))
+		}
+	}
+	t.push(providers.Message{Role: providers.User, Parts: []providers.Part{{Kind: providers.Text, Text: p.State.recap()}}})
+}
+
+func (t *talk) push(m providers.Message) {
+	t.list = push(t.list, m)
+	t.size += sizeOfParts(m.Parts)
+}
+
+// mail is a mail as the model is told it.
+func (p projection) mail(in *Inbound) providers.Message {
+	parts := clean(p.Inputs[in.Message])
+	if len(parts) == 0 {
+		parts = []providers.Part{{Kind: providers.Text, Text: noText}}
+	}
+	return providers.Message{Role: providers.User, Parts: parts}
 }
 
 // push adds m, merged into the message before it when both are of one role: roles
@@ -147,12 +178,19 @@ const noText = "(no text)"
 const noResult = "No result is available. The call may or may not have had its effect."
 
 // results answers every call of a reply in one message.
-func results(calls []Call) providers.Message {
+func (p projection) results(calls []Call) providers.Message {
+	handle := p.State.Started != nil && hasTool(p.State.Started.Tools, readResultName)
+	return results(calls, batchLimit(calls, p.State.Context.Window), handle)
+}
+
+// results is that message with each result cut to limit.
+func results(calls []Call, limit int, handle bool) providers.Message {
 	m := providers.Message{Role: providers.Tool}
-	for _, c := range calls {
+	for i := range calls {
+		c := &calls[i]
 		r := &providers.ToolResult{ID: c.ID, Name: c.Name, Content: noResult, Error: true}
 		if c.State == callSettled {
-			r.Content, r.Error = plain(c.End.Content), c.End.Status != endOK
+			r.Content, r.Error = plain(c.shown(limit, handle)), c.End.Status != endOK
 		}
 		if strings.TrimSpace(r.Content) == "" {
 			r.Content = "(no output)"
@@ -235,25 +273,17 @@ func idsOf(calls []providers.ToolCall) []string {
 }
 
 const (
-	// maxResult is how much of a tool result the journal and the model hold; what is
-	// longer lies in a blob.
-	maxResult  = 32 << 10
-	resultHead = 20 << 10
-	resultTail = 8 << 10
+	// maxResult is how much of a text of a mail the model is told, and of a tool result in
+	// journals of before read_result.
+	maxResult = 32 << 10
 )
 
-// headTail shortens a long result to its two ends, on rune boundaries.
+// headTail shortens a long text to its two ends, on rune boundaries.
 func headTail(s string) string {
 	if len(s) <= maxResult {
 		return s
 	}
-	head, tail := s[:resultHead], s[len(s)-resultTail:]
-	for len(head) > 0 && !utf8.RuneStart(s[len(head)]) {
-		head = head[:len(head)-1]
-	}
-	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
-	}
+	head, tail := cutEnds(s, maxResult)
 	return fmt.Sprintf("%s\n\n[%d of %d bytes left out here; the result was too long. Ask for a smaller part.]\n\n%s",
 		head, len(s)-len(head)-len(tail), len(s), tail)
 }

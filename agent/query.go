@@ -199,6 +199,9 @@ func (a *Agent) showRun(ctx context.Context, account mailbox.AccountID, r Run) (
 				names[c.ID] = callName(c)
 			}
 		}
+		if e.Compacted != nil {
+			run.Usage = run.Usage.Add(e.Compacted.Usage)
+		}
 		if e.Finished != nil {
 			run.Text = e.Finished.Text
 		}
@@ -224,10 +227,14 @@ func (e Event) words(names map[string]string) string {
 		return "asked: " + short(e.Inbound.Prompt)
 	case e.Inbound != nil:
 		return "mail: " + e.Inbound.Subject
+	case e.Intent != nil && e.Intent.Cut != nil:
+		return fmt.Sprintf("model call %d, for a summary of earlier steps", e.Intent.N)
 	case e.Intent != nil:
 		return fmt.Sprintf("model call %d", e.Intent.N)
 	case e.Reply != nil:
 		return e.replyWords()
+	case e.Compacted != nil:
+		return e.Compacted.words()
 	case e.ModelFail != nil && e.ModelFail.Retry.IsZero():
 		return fmt.Sprintf("model failed (%s): %s", e.ModelFail.Class, e.ModelFail.Text)
 	case e.ModelFail != nil:

@@ -43,7 +43,7 @@ func (s *session) stillFull(ctx context.Context) bool {
 
 // begins reports whether act makes an intent.
 func (act Todo) begins() bool {
-	return act.Do == DoCall && !act.Open || act.Do == DoStep && len(act.Start) > 0
+	return (act.Do == DoCall || act.Do == DoCompact) && !act.Open || act.Do == DoStep && len(act.Start) > 0
 }
 
 // awaitRoom ends a draft that may begin nothing: what is in flight is awaited first.

@@ -30,7 +30,7 @@ type session struct {
 	inputs map[mailbox.MessageID]*input
 	prior  []providers.Message // the thread before this run, once read
 	before []Inbound           // mails of earlier runs, once read
-	told   map[*EvReply]told   // settled turns as the model is told them
+	talk   talk                // told so far
 	loaded bool
 	epoch  uint64 // of the account when it was loaded; every commit states it
 
@@ -51,6 +51,7 @@ const modelCall = ""
 type outcome struct {
 	key     string
 	n       int // of modelCall: the intent
+	sent    int // of modelCall: bytes of text of the request
 	attempt int
 	probe   bool // it looked for the effect of an earlier attempt
 	found   bool // of a probe
@@ -327,13 +328,13 @@ func waitFor(ctx context.Context, ended <-chan outcome, lost outcome) outcome {
 
 // launchModel makes the call whose intent is on disk.
 func (s *session) launchModel(ctx context.Context) error {
-	req, err := s.request(ctx)
+	req, sent, err := s.request(ctx)
 	if err != nil {
 		return err
 	}
 	model := s.model
 	ctx, cancel := context.WithCancelCause(ctx)
-	s.launch(ctx, cancel, outcome{key: modelCall, n: s.st.Intents}, func(ctx context.Context, out *outcome) {
+	s.launch(ctx, cancel, outcome{key: modelCall, n: s.st.Intents, sent: sent}, func(ctx context.Context, out *outcome) {
 		if model == nil {
 			out.err = s.noModel
 			return
@@ -358,7 +359,10 @@ func (s *session) recordModel(ctx context.Context, out outcome) error {
 		if out.err != nil {
 			return d.add(Event{ModelFail: s.a.modelFail(&d.st, out)})
 		}
+		if d.st.Context.Cut != nil {
+			return d.add(Event{Compacted: d.st.summarised(out)})
+		}
 		out.reply.Took = out.took
-		return d.add(Event{Reply: &EvReply{N: out.n, Reply: d.uniqueCalls(out.reply)}})
+		return d.add(Event{Reply: &EvReply{N: out.n, Reply: d.uniqueCalls(out.reply), Sent: out.sent}})
 	})
 }

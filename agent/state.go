@@ -35,6 +35,7 @@ type State struct {
 	pause      time.Duration // until the retry
 	Below      Spent         // by the workers that have ended
 	BelowUsed  Part          // of the budget, by them
+	Context    Context       // how long the conversation is, and what of it was compacted
 
 	Out      []OutChange // of /out, in order; the newest of a name counts
 	Cancel   *EvCancel
@@ -51,6 +52,7 @@ type Turn struct {
 	Inbound *Inbound
 	Reply   *EvReply
 	Calls   []Call
+	Size    int // bytes of a reply with its results, as the model is told them
 }
 
 // JournalError is an event that cannot follow what stands before it.
@@ -183,11 +185,13 @@ func (s *State) apply(e Event) string {
 			return "started twice"
 		}
 		s.Started, s.Out = e.Started, e.Started.Out
+		s.Context.open(e.Started)
 		return ""
 	case s.Started == nil:
 		return "before the start"
 	case e.Inbound != nil:
 		s.Turns = append(s.Turns, Turn{Inbound: e.Inbound})
+		s.Context.Size += e.Inbound.Size
 		if e.Inbound.Budget != nil { // a mail that joins brings its budget
 			started := *s.Started
 			started.Limits = started.Limits.with(e.Inbound.Budget)
@@ -198,6 +202,8 @@ func (s *State) apply(e Event) string {
 		return s.intent(*e.Intent)
 	case e.Reply != nil:
 		return s.reply(e.Reply)
+	case e.Compacted != nil:
+		return s.compacted(e.Compacted)
 	case e.ModelFail != nil:
 		return s.modelFail(e.ModelFail)
 	case e.Asked != nil && e.Asked.Call == "":
@@ -249,6 +255,7 @@ func (s *State) applyCall(e Event) string {
 				s.Below = s.Below.Add(e.ToolEnd.Child.Spent)
 				s.BelowUsed = s.BelowUsed.add(e.ToolEnd.Child.Used)
 			}
+			s.resize(s.lastReply())
 		}
 		return reason
 	}
@@ -263,6 +270,9 @@ func (s *State) intent(e EvIntent) string {
 		return "a call without its result"
 	case s.ending():
 		return "an intent in a run that ends"
+	}
+	if reason := s.cutIntent(e.Cut); reason != "" {
+		return reason
 	}
 	if s.Pending {
 		s.lose()
@@ -284,6 +294,9 @@ func (s *State) reply(e *EvReply) string {
 	if reason := s.answers(e.N); reason != "" {
 		return reason
 	}
+	if s.Context.Cut != nil {
+		return "a reply to a call for a summary"
+	}
 	t := Turn{Reply: e}
 	for _, c := range callsOf(e.Reply.Message) {
 		if c.ID == "" || s.known(c.ID) || slices.ContainsFunc(t.Calls, func(o Call) bool { return o.ID == c.ID }) {
@@ -295,7 +308,9 @@ func (s *State) reply(e *EvReply) string {
 	if len(t.Calls) > 0 || textOf(e.Reply.Message) != "" {
 		s.Empty = 0
 	}
+	s.Context.replied(e.Sent, &e.Reply)
 	s.Turns = append(s.Turns, t)
+	s.resize(len(s.Turns) - 1)
 	s.Pending, s.Stale, s.Failures, s.Lost = false, false, 0, 0
 	s.Reserved = Reserve{}
 	s.ModelCalls++
@@ -314,6 +329,9 @@ func (s *State) modelFail(e *EvModelFail) string {
 	}
 	s.Reserved = Reserve{}
 	s.Failures++
+	if e.Class == providers.ContextLength {
+		s.refused()
+	}
 	return ""
 }
 

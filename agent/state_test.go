@@ -257,6 +257,7 @@ func TestIllegalEventsAreErrors(t *testing.T) {
 // refused. visit sees every prefix.
 func randomJournal(r *rand.Rand, visit func(State)) []Event {
 	var s State
+	window := []int{0, 2000, defaultWindow}[r.IntN(3)]
 	var journal []Event
 	ids := []string{"a", "b", "c", "d", "e", "f"}
 	verbs := []string{"approve", "reject", "expire", "happened", "repeat", "stop"}
@@ -265,9 +266,10 @@ func randomJournal(r *rand.Rand, visit func(State)) []Event {
 	for range 120 {
 		id := pick(ids[:max(1, used)])
 		var e Event
-		switch r.IntN(14) {
+		switch r.IntN(19) {
 		case 0:
 			e = evStarted(Limits{})
+			e.Started.Window = window
 		case 1:
 			e = evMail(mailbox.MessageID(r.IntN(4)))
 		case 2, 3:
@@ -288,6 +290,15 @@ func randomJournal(r *rand.Rand, visit func(State)) []Event {
 		case 10:
 			e = evStart(id, 1+r.IntN(3), pick2(r, tools.ReadOnly, tools.OnceOnly, tools.Reconcilable, tools.Reconcilable))
 			e.ToolStart.Probe = e.ToolStart.Attempt > 1 && r.IntN(2) == 0
+		case 13:
+			e = evCut(s.Intents+1, s.Context.Upto+r.IntN(3), len(s.Turns)-r.IntN(2))
+		case 14, 15:
+			e = evCompacted(s.Intents, s.Context.Upto, pick([]string{"so far", "so far", ""}))
+			if s.Context.Cut != nil {
+				e.Compacted.Upto = s.Context.Cut.Upto
+			}
+		case 16:
+			e = evFail(s.Intents, providers.ContextLength, time.Time{})
 		case 11, 12:
 			e = evEnd(id, pick([]string{endOK, endError, endDenied, endCancelled, endUnknown, endAbsent}))
 		default:
@@ -313,11 +324,14 @@ func pick2[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
 func TestEveryPrefixHasANextAndAProjection(t *testing.T) {
 	t.Parallel()
-	kinds := map[Do]int{}
+	kinds, compacted := map[Do]int{}, 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
+		var told talk
 		journal := randomJournal(r, func(s State) {
 			checkPrefix(t, s)
+			checkTold(t, s, &told)
+			compacted += min(s.Context.Upto, 1)
 			kinds[Next(s).Do]++
 			s.Age(9)
 			checkPrefix(t, s)
@@ -338,10 +352,13 @@ func TestEveryPrefixHasANextAndAProjection(t *testing.T) {
 			t.Fatalf("seed %d:\n%s\n%s", seed, one, two)
 		}
 	}
-	for _, do := range []Do{DoNothing, DoStep, DoCall, DoBusy, DoWait, DoFinish, DoFail, DoEnd} {
+	for _, do := range []Do{DoNothing, DoStep, DoCall, DoBusy, DoWait, DoFinish, DoFail, DoEnd, DoCompact} {
 		if kinds[do] == 0 {
 			t.Errorf("no prefix led to %s", do)
 		}
+	}
+	if compacted < 500 {
+		t.Errorf("only %d prefixes have a compaction", compacted)
 	}
 }
 
@@ -465,9 +482,9 @@ func TestCheckPairsRefuses(t *testing.T) {
 	t.Parallel()
 	user := providers.Message{Role: providers.User, Parts: []providers.Part{{Kind: providers.Text, Text: "x"}}}
 	asks := calls("a", "b").Reply.Message
-	res := results([]Call{{ToolCall: providers.ToolCall{ID: "a"}}, {ToolCall: providers.ToolCall{ID: "b"}}})
-	short := results([]Call{{ToolCall: providers.ToolCall{ID: "a"}}})
-	swapped := results([]Call{{ToolCall: providers.ToolCall{ID: "b"}}, {ToolCall: providers.ToolCall{ID: "a"}}})
+	res := results([]Call{{ToolCall: providers.ToolCall{ID: "a"}}, {ToolCall: providers.ToolCall{ID: "b"}}}, maxResult, false)
+	short := results([]Call{{ToolCall: providers.ToolCall{ID: "a"}}}, maxResult, false)
+	swapped := results([]Call{{ToolCall: providers.ToolCall{ID: "b"}}, {ToolCall: providers.ToolCall{ID: "a"}}}, maxResult, false)
 	for name, ms := range map[string][]providers.Message{
 		"assistant first": {asks, res}, "no result": {user, asks}, "user instead of results": {user, asks, user},
 		"one result short": {user, asks, short}, "swapped": {user, asks, swapped}, "orphan": {user, res},

@@ -207,7 +207,7 @@ const workerText = `You work for another agent, which gave you the message below
 func (a *Agent) offered(w Worker, deeper bool) []providers.ToolSpec {
 	var list []providers.ToolSpec
 	for _, t := range slices.Concat(a.opt.Tools.Specs(), a.ownSpecs()) {
-		if w.has(t.Name) && (deeper || t.Name != taskName) {
+		if (w.has(t.Name) || t.Name == readResultName) && (deeper || t.Name != taskName) {
 			list = append(list, providers.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
 		}
 	}

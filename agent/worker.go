@@ -222,7 +222,6 @@ func (a *Agent) enter(account mailbox.AccountID, run string) *session {
 	s := &session{
 		a: a, account: account, id: run,
 		inputs:   map[mailbox.MessageID]*input{},
-		told:     map[*EvReply]told{},
 		inflight: map[string]context.CancelCauseFunc{},
 		outcomes: make(chan outcome),
 		nudge:    make(chan struct{}, 1),

@@ -34,7 +34,7 @@ type Info struct {
 	Provider string // "runbook", "openai"
 	Endpoint string // base URL without credentials; "" for local ones
 	Model    string // "mail", "gpt-6"
-	Window   int    // context window in tokens; 0: unknown
+	Window   int    // context window in tokens; 0: unknown; negative: there is no limit
 	Joins    bool   // a mail that arrives during a run may join it at the next call
 	Free     bool   // costs nothing and needs no network
 	Verbatim bool   // what it says and calls is what the login wrote, and nothing else

@@ -38,7 +38,7 @@ func New() Model { return Model{} }
 
 // Info describes the model: free, without network, one mail at a time.
 func (Model) Info() providers.Info {
-	return providers.Info{Provider: "runbook", Model: "mail", Free: true, Verbatim: true}
+	return providers.Info{Provider: "runbook", Model: "mail", Window: -1, Free: true, Verbatim: true}
 }
 
 // Complete makes the next step of the newest program. Its errors are *providers.Error
