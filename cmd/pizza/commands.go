@@ -200,7 +200,8 @@ func newDecide(g *globals, use, short string) *cobra.Command {
 	long := ""
 	if verb == "answer" {
 		long = "Answer a question that `pizza action` or `pizza inbox` lists with an id: what became of an action\n" +
-			"that was cut off (happened, repeat or stop), whether a restored store goes on (continue or stop),\n" +
+			"that was cut off (happened, repeat or stop), whether a task goes on at a limit (continue, continue 10 or\n" +
+			"stop), whether a restored store goes on (continue or stop),\n" +
 			"whether notes or schedules that were put back are deleted (delete or keep)."
 	}
 	return &cobra.Command{

@@ -50,6 +50,11 @@ func controlRoutes(s service) http.Handler {
 			return s.Forget(ctx, r.PathValue("account"), r.PathValue("id"))
 		})
 	})
+	mux.HandleFunc("GET /of/{account}/usage/{when}", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, nil, func(ctx context.Context) (any, error) {
+			return s.Usage(ctx, r.PathValue("account"), r.PathValue("when"))
+		})
+	})
 	mux.HandleFunc("GET /of/{account}/wait/{task}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(ctx context.Context) (any, error) {
 			return s.Wait(ctx, r.PathValue("account"), r.PathValue("task"))
@@ -279,6 +284,11 @@ func (c *controlClient) Cancel(ctx context.Context, account, id string) error {
 func (c *controlClient) Forget(ctx context.Context, account, id string) (f agent.Forgot, err error) {
 	err = c.call(ctx, "POST", accountPath(account, "forget", id), nil, &f)
 	return f, err
+}
+
+func (c *controlClient) Usage(ctx context.Context, account, when string) (u agent.Usage, err error) {
+	err = c.call(ctx, "GET", accountPath(account, "usage", when), nil, &u)
+	return u, err
 }
 
 func (c *controlClient) Wait(ctx context.Context, account, task string) (o outcome, err error) {

@@ -84,7 +84,7 @@ func newRoot() *cobra.Command {
 		newDecide(g, "approve ID [TEXT]", "let happen what `pizza action` lists"),
 		newDecide(g, "reject ID [REASON]", "refuse it; the agent is told the reason"),
 		newDecide(g, "answer ID happened|repeat|stop|continue|delete|keep", "answer a question, with one of the words that `pizza show ID` lists"),
-		newCancel(g), newForget(g),
+		newCancel(g), newForget(g), newUsage(g),
 		newBackup(g), newRestore(g), newExport(g), newImport(g),
 		newDemo(),
 	)

@@ -23,6 +23,7 @@ type sendFlags struct {
 	subject string
 	attach  []string
 	model   string
+	budget  string
 	wait    bool
 	timeout time.Duration
 }
@@ -36,6 +37,11 @@ func newSend(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.timeout != 0 && !f.wait {
 				return errors.New("--timeout says how long to wait: give --wait too")
+			}
+			if f.budget != "" {
+				if _, err := agent.ParseBudget(f.budget); err != nil {
+					return fmt.Errorf("--budget: %w", err)
+				}
 			}
 			text, err := readText(cmd, args)
 			if err != nil {
@@ -51,6 +57,7 @@ func newSend(g *globals) *cobra.Command {
 	cmd.Flags().StringVar(&f.subject, "subject", "", "subject (default: the first line of the text)")
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "file to attach; may be given again")
 	cmd.Flags().StringVar(&f.model, "model", "", "model for this task, as provider:id")
+	cmd.Flags().StringVar(&f.budget, "budget", "", "what this task may use before it asks, as in calls=50,tools=100,tokens=200k,usd=2.50,time=1h")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait for the result and print it")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "with --wait: give up after this long, as in 30s or 5m (the task goes on)")
 	return cmd
@@ -123,6 +130,9 @@ func composeTask(account string, f sendFlags, text string) ([]byte, error) {
 	}
 	if f.model != "" {
 		l.headers = append(l.headers, [2]string{"X-Pizza-Model", f.model})
+	}
+	if f.budget != "" {
+		l.headers = append(l.headers, [2]string{"X-Pizza-Budget", f.budget})
 	}
 	for _, path := range f.attach {
 		a, err := attachFile(path)

@@ -25,6 +25,8 @@ type service interface {
 	Show(ctx context.Context, account, id string) (agent.Shown, error)
 	Decide(ctx context.Context, account string, d decision) (agent.Decision, error)
 	Cancel(ctx context.Context, account, id string) error
+	// Usage tells what was spent: when is as of agent.UsageOf.
+	Usage(ctx context.Context, account, when string) (agent.Usage, error)
 	// Forget drops what was made of a task that has ended.
 	Forget(ctx context.Context, account, id string) (agent.Forgot, error)
 	// Wait returns when the task has no live run or waits for a person.
@@ -221,6 +223,15 @@ func (a *app) Cancel(ctx context.Context, account, id string) error {
 		return err
 	}
 	return a.agent.Cancel(ctx, who.Account, id, by(who))
+}
+
+// Usage tells what an account spent.
+func (a *app) Usage(ctx context.Context, account, when string) (agent.Usage, error) {
+	who, err := a.identity(ctx, account)
+	if err != nil {
+		return agent.Usage{}, err
+	}
+	return a.agent.UsageOf(ctx, who.Account, when)
 }
 
 // Wait watches the account until the task rests.

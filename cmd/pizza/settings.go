@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -149,12 +150,28 @@ func (s settings) Folders() []tools.Grant {
 
 // account is what a login has of its own, as it is now.
 func (s settings) account(login string) agent.AccountSettings {
-	acc := s.watcher.Current().Accounts[login]
-	return agent.AccountSettings{Unread: acc.Unread, SentCopy: agent.SentCopy(acc.SentCopy)}
+	now := s.watcher.Current()
+	acc := now.Accounts[login]
+	usd, tokens := now.Monthly(login)
+	return agent.AccountSettings{Unread: acc.Unread, SentCopy: agent.SentCopy(acc.SentCopy), Cap: agent.Cap{USD: usd, Tokens: tokens}}
 }
 
 func (s settings) limits() agent.Limits {
-	return agent.Limits{ModelCalls: s.Limits.ModelCalls, ToolCalls: s.Limits.ToolCalls}
+	l := s.Limits
+	return agent.Limits{ModelCalls: callLimit(l.ModelCalls), ToolCalls: callLimit(l.ToolCalls),
+		Tokens: int64(l.Tokens), Cost: l.USD, Time: time.Duration(l.Minutes) * time.Minute}
+}
+
+func (s settings) workerLimits() agent.Limits {
+	return agent.Limits{ModelCalls: callLimit(s.Limits.WorkerModelCalls), ToolCalls: callLimit(s.Limits.WorkerToolCalls)}
+}
+
+// callLimit is a number of the settings, where 0 is none, as the agent takes it.
+func callLimit(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
 }
 
 // workers are those that tasks may give work to, as they are now.
@@ -169,10 +186,6 @@ func (s settings) workers() []agent.Worker {
 		})
 	}
 	return list
-}
-
-func (s settings) workerLimits() agent.Limits {
-	return agent.Limits{ModelCalls: s.Limits.WorkerModelCalls, ToolCalls: s.Limits.WorkerToolCalls}
 }
 
 // workerDepth is the setting as agent.Options has it, where 0 is the default.

@@ -95,20 +95,33 @@ type Account struct {
 	// SentCopy says who files what the account sends in Sent: auto (the default), server
 	// or client.
 	SentCopy string `json:"sent_copy,omitempty"`
+	// MonthlyUSD and MonthlyTokens are the most that the account's tasks may use in a
+	// month; without them those of limits hold. 0: no cap.
+	MonthlyUSD    *float64 `json:"monthly_usd,omitempty"`
+	MonthlyTokens *int     `json:"monthly_tokens,omitempty"`
 }
 
 // Limits of the server and of a run.
 type Limits struct {
 	Workers           int `json:"workers"`             // runs that work at the same time. 16
-	ModelCalls        int `json:"model_calls"`         // model calls of a run before it ends with what it has. 20
-	ToolCalls         int `json:"tool_calls"`          // tool calls of a run before it ends with what it has. 40
-	WorkerModelCalls  int `json:"worker_model_calls"`  // as model_calls, of one piece of work of a worker. 20
-	WorkerToolCalls   int `json:"worker_tool_calls"`   // as tool_calls, likewise. 80
+	ModelCalls        int `json:"model_calls"`         // model calls of a run before it asks whether to go on. 20; 0: no limit
+	ToolCalls         int `json:"tool_calls"`          // tool calls of a run before it asks whether to go on. 40; 0: no limit
+	WorkerModelCalls  int `json:"worker_model_calls"`  // model calls of a worker, likewise. 20; 0: no limit
+	WorkerToolCalls   int `json:"worker_tool_calls"`   // tool calls of a worker, likewise. 80; 0: no limit
 	WorkerDepth       int `json:"worker_depth"`        // how deep work is given on: 0 not at all, 1 by the task itself only. 1
 	WorkerFanout      int `json:"worker_fanout"`       // workers that work at the same time for one task or worker. 8
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
 	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15
+
+	// Further limits of a run with its workers, likewise. 0: none.
+	Tokens  int     `json:"tokens"`  // input and output
+	USD     float64 `json:"usd"`     // US dollars, where the provider says what a call costs
+	Minutes int     `json:"minutes"` // of work; waits for a person do not count
+
+	// What the tasks of an account may use in a month, where it has no cap of its own. 0: any.
+	MonthlyUSD    float64 `json:"monthly_usd"`
+	MonthlyTokens int     `json:"monthly_tokens"`
 
 	// Connections of mail programs. What is over a limit is told so: BYE, NO [LIMIT], 421.
 	IMAPConnections       int `json:"imap_connections"`        // at once. 2000
@@ -169,6 +182,18 @@ func (l Limits) MaxMessage() int64 { return int64(l.MaxMessageMB) << 20 }
 
 // KeepFree is how many octets of the disk stay free; 0: as KeepFreeMB says.
 func (l Limits) KeepFree() int64 { return int64(l.KeepFreeMB) << 20 }
+
+// Monthly is the cap of an account's month; 0: none.
+func (s Settings) Monthly(login string) (usd float64, tokens int64) {
+	usd, tokens = s.Limits.MonthlyUSD, int64(s.Limits.MonthlyTokens)
+	if a := s.Accounts[login]; a.MonthlyUSD != nil {
+		usd = *a.MonthlyUSD
+	}
+	if a := s.Accounts[login]; a.MonthlyTokens != nil {
+		tokens = int64(*a.MonthlyTokens)
+	}
+	return usd, tokens
+}
 
 // Expiry is how long a decision stays open.
 func (l Limits) Expiry() time.Duration { return time.Duration(l.ExpiryDays) * 24 * time.Hour }

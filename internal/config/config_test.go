@@ -115,7 +115,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
   "hostnames": ["ok.example", "not ok"],
   "äö": 1, "model": 5,
   "providers": {"x": {"base_url": "https://me:pw@x", "key": "sk-verysecret"}},
-  "limits": {"workers": "many", "tool_calls": 0, "tool_calls": 1},
+  "limits": {"workers": "many", "tool_calls": -1, "tool_calls": 1},
   "grants": [{"path": "relative", "rw": true}, 5],
   "action_in_inbox": null,
   "time_zone": "Mars/Olympus",
@@ -129,7 +129,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
 		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, workers, limits, action_in_inbox, keep_days, accounts, time_zone`,
 		`settings.json:5:21: model: must be text in quotes: "..."`,
 		`settings.json:7:25: limits.workers: must be a whole number`,
-		`settings.json:7:50: limits.tool_calls: comes twice`,
+		`settings.json:7:51: limits.tool_calls: comes twice`,
 		`settings.json:8:35: grants[0].rw: unknown key; known are path, write`,
 		`settings.json:8:48: grants[1]: must be an object: { ... }`,
 		`settings.json:9:22: action_in_inbox: must be true or false`,
@@ -141,7 +141,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
 		`settings.json:6:61: providers.x.key: a secret does not belong in this file: put it into an environment variable and write env:NAME, or into a file that only you can read and write file:/path`,
 		`settings.json:11:36: accounts.me.sent_copy: "both" must be auto, server or client`,
 		`settings.json:12:16: keep_days: -1 is not between 0 and 36500`,
-		`settings.json:7:47: limits.tool_calls: 0 is not between 1 and 10000`,
+		`settings.json:7:47: limits.tool_calls: -1 is not between 0 and 10000`,
 		`settings.json:10:16: time_zone: "Mars/Olympus" is no time zone: write one as in Europe/Berlin`,
 		`settings.json:8:14: grants[0]: "relative" is not an absolute path`,
 		`settings.json:8:48: grants[1]: "" is not an absolute path`,
@@ -630,7 +630,7 @@ func TestLimits(t *testing.T) {
 	if _, err := Resolve(Sources{Root: root(t, "{}"), Getenv: noEnv}); err != nil {
 		t.Error(err)
 	}
-	for _, key := range []string{"worker_model_calls", "worker_tool_calls", "worker_fanout", "imap_connections", "connections_per_account", "smtp_connections", "max_command_kb",
+	for _, key := range []string{"worker_fanout", "imap_connections", "connections_per_account", "smtp_connections", "max_command_kb",
 		"login_seconds", "idle_minutes", "read_seconds", "write_seconds"} {
 		for _, value := range []string{"0", "10000000"} {
 			_, err := Resolve(Sources{Root: root(t, `{"limits": {"`+key+`": `+value+`}}`), Getenv: noEnv})
@@ -641,5 +641,35 @@ func TestLimits(t *testing.T) {
 	}
 	if _, err := Resolve(Sources{Root: root(t, `{"limits": {"idle_minutes": 29}}`), Getenv: noEnv}); err == nil {
 		t.Error("an idle time-out shorter than RFC 9051 allows is taken")
+	}
+}
+
+func TestLimitsOfMoneyAndTheMonth(t *testing.T) {
+	t.Parallel()
+	s, err := resolve(Sources{Root: t.TempDir(), Getenv: func(string) string { return "" }}, []byte(`{
+		"limits": {"model_calls": 0, "usd": 2.5, "minutes": 30, "tokens": 100000, "monthly_usd": 20, "monthly_tokens": 5},
+		"accounts": {"ann": {"monthly_usd": 1.25, "monthly_tokens": 0}}
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Limits.ModelCalls != 0 || s.Limits.ToolCalls != 40 || s.Limits.WorkerModelCalls != 20 || s.Limits.WorkerToolCalls != 80 || s.Limits.USD != 2.5 || s.Limits.Minutes != 30 {
+		t.Errorf("%+v", s.Limits)
+	}
+	if usd, tokens := s.Monthly("ann"); usd != 1.25 || tokens != 0 {
+		t.Errorf("ann: %v, %v", usd, tokens)
+	}
+	if usd, tokens := s.Monthly("me"); usd != 20 || tokens != 5 {
+		t.Errorf("me: %v, %v", usd, tokens)
+	}
+	_, err = resolve(Sources{Root: t.TempDir(), Getenv: func(string) string { return "" }}, []byte(`{
+		"limits": {"usd": -1, "monthly_usd": "20", "minutes": 1.5, "worker_tool_calls": -1},
+		"accounts": {"ann": {"monthly_usd": 1e7, "monthly_tokens": -1}}
+	}`))
+	for _, want := range []string{"limits.usd: -1 is not between 0 and 1000000", "limits.monthly_usd: must be a number", "limits.minutes: must be a whole number", "limits.worker_tool_calls: -1 is not between 0",
+		"accounts.ann.monthly_usd: 1e+07 is not between", "accounts.ann.monthly_tokens: -1 is not between"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
 	}
 }

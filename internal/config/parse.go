@@ -189,10 +189,19 @@ func (d *document) assign(n *node, v reflect.Value, path string) {
 }
 
 func (d *document) assignPlain(n *node, v reflect.Value, path string) {
-	want := map[reflect.Kind]string{reflect.String: `text in quotes: "..."`, reflect.Int: "a whole number", reflect.Float64: "a number", reflect.Bool: "true or false"}[v.Kind()]
+	want := map[reflect.Kind]string{reflect.String: `text in quotes: "..."`, reflect.Int: "a whole number", reflect.Bool: "true or false",
+		reflect.Float64: "a number"}[kindOf(v.Type())]
 	if n.raw == nil || string(n.raw) == "null" || json.Unmarshal(n.raw, v.Addr().Interface()) != nil {
 		d.problemAt(n.offset, path, "must be %s", want)
 	}
+}
+
+// kindOf is the kind of a value, or of what a pointer leads to.
+func kindOf(t reflect.Type) reflect.Kind {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind()
 }
 
 // members calls fn for each key, and notes those that come twice.

@@ -63,6 +63,23 @@ func (a Account) validate(p *problems, key string, capabilities []string) {
 	if !slices.Contains([]string{"", "auto", "server", "client"}, a.SentCopy) {
 		p.add(key+".sent_copy", "%q must be auto, server or client", a.SentCopy)
 	}
+	if a.MonthlyUSD != nil {
+		checkUSD(p, key+".monthly_usd", *a.MonthlyUSD)
+	}
+	if n := a.MonthlyTokens; n != nil && (*n < 0 || *n > maxTokens) {
+		p.add(key+".monthly_tokens", "%d is not between 0 and %d", *n, maxTokens)
+	}
+}
+
+const (
+	maxUSD    = 1_000_000
+	maxTokens = 1_000_000_000_000
+)
+
+func checkUSD(p *problems, key string, usd float64) {
+	if !(usd >= 0 && usd <= maxUSD) {
+		p.add(key, "%v is not between 0 and %d", usd, maxUSD)
+	}
 }
 
 func isHost(s string) bool { return len(s) <= 253 && hostName.MatchString(s) }
@@ -157,15 +174,20 @@ func (v Provider) checkURL() error {
 }
 
 func (l Limits) validate(p *problems) {
+	checkUSD(p, "limits.usd", l.USD)
+	checkUSD(p, "limits.monthly_usd", l.MonthlyUSD)
 	for _, r := range []struct {
 		key              string
 		value, low, high int
 	}{
 		{"workers", l.Workers, 1, 256},
-		{"model_calls", l.ModelCalls, 1, 10_000},
-		{"tool_calls", l.ToolCalls, 1, 10_000},
-		{"worker_model_calls", l.WorkerModelCalls, 1, 10_000},
-		{"worker_tool_calls", l.WorkerToolCalls, 1, 10_000},
+		{"model_calls", l.ModelCalls, 0, 10_000},
+		{"tool_calls", l.ToolCalls, 0, 10_000},
+		{"worker_model_calls", l.WorkerModelCalls, 0, 10_000},
+		{"worker_tool_calls", l.WorkerToolCalls, 0, 10_000},
+		{"tokens", l.Tokens, 0, maxTokens},
+		{"minutes", l.Minutes, 0, 1_000_000},
+		{"monthly_tokens", l.MonthlyTokens, 0, maxTokens},
 		{"worker_depth", l.WorkerDepth, 0, 4},
 		{"worker_fanout", l.WorkerFanout, 1, 256},
 		{"max_message_mb", l.MaxMessageMB, 1, 1024},
