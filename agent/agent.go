@@ -49,7 +49,11 @@ type Options struct {
 	// WorkerFanout is how many workers a run has at work at once; 0: 8.
 	WorkerFanout int
 
-	backoff time.Duration // after a failed step, doubling; 0: 1 s
+	// Retry bounds how often a failed model call is made again.
+	Retry Retry
+
+	keys    time.Duration // how often refused keys are looked at; 0: 2 s
+	backoff time.Duration // after a failed step or call, doubling; 0: 1 s
 	slow    time.Duration // a run that takes longer is shown as running; 0: 2 s
 }
 
@@ -90,7 +94,9 @@ type Agent struct {
 	log   *slog.Logger
 	slots chan struct{} // one token a worker
 
-	owners ownerCache
+	owners   ownerCache
+	gates    *gates
+	refusals *refusals
 
 	mu       sync.Mutex                 // guards what follows
 	sessions map[string]*session        // runs worked on now, by run id
@@ -105,14 +111,17 @@ func New(opt Options) (*Agent, error) {
 		return nil, errors.New("agent: Store, Accounts, Models and Tools are required")
 	}
 	opt = opt.withDefaults()
-	return &Agent{
+	a := &Agent{
 		opt: opt, store: opt.Store, log: opt.Log,
 		slots:    make(chan struct{}, opt.Workers),
 		sessions: map[string]*session{},
 		falls:    map[string]int{},
 		accounts: map[mailbox.AccountID]bool{},
 		fresh:    make(chan mailbox.AccountID, 64),
-	}, nil
+		refusals: newRefusals(),
+	}
+	a.gates = newGates(opt.Now, opt.backoff, a.release)
+	return a, nil
 }
 
 func (o Options) withDefaults() Options {
@@ -156,6 +165,15 @@ func (o Options) withDefaults() Options {
 	o.WorkerDepth = min(o.WorkerDepth, maxDepth)
 	if o.WorkerFanout <= 0 {
 		o.WorkerFanout = 8
+	}
+	if o.Retry.Tries <= 0 {
+		o.Retry.Tries = 100
+	}
+	if o.Retry.Within <= 0 {
+		o.Retry.Within = 24 * time.Hour
+	}
+	if o.keys <= 0 {
+		o.keys = keysEvery
 	}
 	if o.slow <= 0 {
 		o.slow = 2 * time.Second

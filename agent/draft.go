@@ -23,12 +23,14 @@ type draft struct {
 	blobs  []mailbox.Blob
 	ops    []mailbox.Op
 
-	launch []string // calls to run once committed
-	call   bool     // call the model once committed
-	show   bool     // replace the status message
-	over   bool     // the run ends or waits with this
-	born   []Run    // runs of workers that begin with this
-	nudge  []string // runs whose sessions, if any, are to read their journal once committed
+	launch []string      // calls to run once committed
+	call   bool          // call the model once committed
+	show   bool          // replace the status message
+	over   bool          // the run ends or waits with this
+	born   []Run         // runs of workers that begin with this
+	nudge  []string      // runs whose sessions, if any, are to read their journal once committed
+	keeper bool          // the keeper of the account's refused keys has something to look at
+	held   time.Duration // the run waits for a gate so long, without a commit
 }
 
 // draft makes the next commit: what base adds, and all that Next says until
@@ -40,7 +42,7 @@ func (s *session) draft(ctx context.Context, base func(*draft) error) (*draft, e
 	if d.run.State, err = claimed(d.run.State); err != nil {
 		return nil, err
 	}
-	d.run.For = ""
+	d.run.For, d.run.Refused = "", ""
 	if base != nil {
 		if err := base(d); err != nil {
 			return nil, err
@@ -275,13 +277,21 @@ func (d *draft) start(ctx context.Context, c Call) error {
 	}})
 }
 
-// callModel commits the intent of the next call, or waits for its time.
+// callModel commits the intent of the next call, or waits for its time, for the key or for
+// the gate.
 func (d *draft) callModel(ctx context.Context, act Todo) error {
-	if wait := act.After.Sub(d.s.a.now()); !act.After.IsZero() && wait > 0 {
+	if now := d.s.a.now(); act.After.After(now) && !now.Before(act.Since) {
 		return d.pause(ctx, "timer", act.After)
+	}
+	if _, on := d.s.inflight[modelCall]; on {
+		d.call = true
+		return nil
 	}
 	if d.s.quiet {
 		return nil
+	}
+	if may, err := d.admitted(ctx); err != nil || !may {
+		return err
 	}
 	if act.Open {
 		d.call = true

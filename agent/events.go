@@ -101,6 +101,8 @@ type EvModelFail struct {
 	// Partial: a part of the reply had come, so it was billed.
 	Partial bool          `json:"partial,omitempty"`
 	Took    time.Duration `json:"took,omitempty"`
+	// Park: the key is refused; the next call is made when it is another one.
+	Park bool `json:"park,omitempty"`
 }
 
 // EvPolicy is the decision of policy about a call: allow, ask, deny, or invalid

@@ -3,10 +3,8 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"mime"
 	"path"
 	"slices"
@@ -320,27 +318,4 @@ func partText(s *State) string {
 		return "\nThe last it said:\n\n" + text + "\n"
 	}
 	return ""
-}
-
-// modelFail is the event of a failed call, with the time of the next: full jitter
-// over 1 s to 60 s, doubling, and never before what the provider asked for.
-func (a *Agent) modelFail(s *State, out outcome) *EvModelFail {
-	e := &EvModelFail{N: out.n, Class: providers.Network, Text: out.err.Error(), Took: out.took}
-	var pe *providers.Error
-	if !errors.As(out.err, &pe) {
-		pe = &providers.Error{Class: providers.Network, Err: out.err}
-		if errors.Is(out.err, context.DeadlineExceeded) {
-			pe.Class = providers.Timeout
-		}
-	}
-	e.Partial = pe.Partial
-	e.Class, e.Text = pe.Class, cmp.Or(pe.Message, out.err.Error())
-	if pe.Code == providers.NoKey {
-		e.Code = providers.NoKey
-	}
-	if pe.Retryable() {
-		top := min(time.Second<<min(s.Failures, 6), time.Minute)
-		e.Retry = a.now().Add(max(rand.N(top)+time.Millisecond, pe.RetryAfter))
-	}
-	return e
 }

@@ -32,15 +32,23 @@ func whyNoModel(err error, model string) error {
 	return &providers.Error{Class: providers.Invalid, Message: "the model " + model + " is not set up"}
 }
 
+// resolve looks the run's model up, once a session that finds it.
+func (s *session) resolve(ctx context.Context) {
+	if s.model != nil {
+		return
+	}
+	m, err := s.a.opt.Models.Model(ctx, s.run.Model)
+	if err != nil || m == nil {
+		s.noModel = whyNoModel(err, s.run.Model)
+		return
+	}
+	s.model = m
+}
+
 // request is the next model request of the session, and how many bytes of text it has.
 func (s *session) request(ctx context.Context) (providers.Request, int, error) {
-	if s.model == nil {
-		m, err := s.a.opt.Models.Model(ctx, s.run.Model)
-		if err != nil || m == nil {
-			s.noModel = whyNoModel(err, s.run.Model)
-			return providers.Request{}, 0, nil // launchModel tells why there is none
-		}
-		s.model = m
+	if s.resolve(ctx); s.model == nil {
+		return providers.Request{}, 0, nil // launchModel tells why there is none
 	}
 	thread := strings.Join(append([]string{string(s.account), s.run.Task}, s.run.Path...), "/")
 	if s.st.Context.Cut != nil {

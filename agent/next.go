@@ -40,6 +40,7 @@ type Todo struct {
 	N       int       // number of the intent
 	Open    bool      // it is on disk already
 	After   time.Time // not before; zero: now
+	Since   time.Time // when After was said: a clock that shows less than that was wrong
 	Reserve Reserve   // what it books
 	Cut     *Cut      // of DoCompact
 
@@ -61,10 +62,10 @@ const (
 )
 
 const (
-	maxFailures = 8  // failed model calls in a row
-	maxLost     = 10 // model calls in a row that a crash took
-	maxAttempts = 10 // of a call that crashes take, looks for its effect included
-	maxEmpty    = 2  // empty replies in a row that are asked again
+	maxFailures = 1000 // failed model calls in a row, whatever Options.Retry says
+	maxLost     = 10   // model calls in a row that a crash took
+	maxAttempts = 10   // of a call that crashes take, looks for its effect included
+	maxEmpty    = 2    // empty replies in a row that are asked again
 )
 
 // Next says what happens next. It is pure and total: no clock, no chance, no I/O;
@@ -161,10 +162,13 @@ func nextCall(s State) Todo {
 		return Todo{Do: DoCall, N: s.Intents, Open: true}
 	case s.Pending && s.Lost >= maxLost:
 		return Todo{Do: DoFail, Fail: FailLost}
+	case s.Failed != nil && s.Failed.Park: // who draws the commit knows whether the key is another one
 	case s.Failed != nil && (s.Failed.Retry.IsZero() || s.Failures >= maxFailures):
 		return Todo{Do: DoFail, Fail: FailModel}
+	case s.Failed != nil && s.longWait():
+		return Todo{Do: DoAsk, Limit: LimitWait}
 	case s.Failed != nil:
-		call.After = s.Failed.Retry
+		call.After, call.Since = s.Failed.Retry, s.FailedAt
 	case len(s.Turns) == 0:
 		return Todo{Do: DoFail, Fail: FailJournal}
 	case !s.Pending:
@@ -182,6 +186,22 @@ func nextCall(s State) Todo {
 		return call
 	}
 	return s.makeRoom(call)
+}
+
+// maxWait is the longest that a run waits for its provider without asking its owner.
+const maxWait = 24 * time.Hour
+
+// longWait reports whether the owner must be asked before the next call is waited for.
+func (s *State) longWait() bool {
+	if s.Failed.Retry.Sub(s.FailedAt) <= maxWait {
+		return false
+	}
+	for _, ask := range s.Asks[min(s.FailedAsks, len(s.Asks)):] {
+		if ask.Limit == LimitWait && ask.Decided != nil && ask.Decided.Verb == "continue" {
+			return false
+		}
+	}
+	return true
 }
 
 // afterTurn says what follows the newest turn, all calls being settled.

@@ -28,6 +28,9 @@ func runPut(r Run, version uint64) mailbox.PutRecord {
 	if r.State == Waiting && r.For == forMonth {
 		index = append(index, indexMonth)
 	}
+	if r.Refused != "" {
+		index = append(index, indexRefused+r.Refused)
+	}
 	if r.Status != 0 {
 		index = append(index, fmt.Sprint(indexOfMessage, uint64(r.Status)))
 	}

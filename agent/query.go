@@ -16,10 +16,14 @@ import (
 
 // Shown is all there is to tell about a task.
 type Shown struct {
-	Task    string     `json:"task"`
-	Subject string     `json:"subject"`
-	State   RunState   `json:"state"`           // of the newest run
-	For     string     `json:"for,omitempty"`   // what it waits for
+	Task    string   `json:"task"`
+	Subject string   `json:"subject"`
+	State   RunState `json:"state"`         // of the newest run
+	For     string   `json:"for,omitempty"` // what it waits for
+	// Refused is the provider or model whose key it, or a worker of it, waits for; Why is
+	// why that is refused.
+	Refused string     `json:"refused,omitempty"`
+	Why     string     `json:"why,omitempty"`
 	Text    string     `json:"text,omitempty"`  // what the newest run ended with
 	Queue   int        `json:"queue,omitempty"` // mails that wait for the next run
 	Runs    []ShownRun `json:"runs"`            // oldest first
@@ -131,6 +135,9 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	}
 	for _, r := range runsOf(recs) {
 		r.State = a.stateNow(account, r)
+		if why := a.whyRefused(ctx, account, r); why != "" {
+			s.Refused, s.Why = r.Refused, why
+		}
 		if !r.child() {
 			s.State, s.For = r.State, r.For
 		}

@@ -151,8 +151,11 @@ type Run struct {
 	ID      string            `json:"id"` // <task>.<n>; of a worker <run that gave the work>.<n of its calls>
 	Task    string            `json:"task"`
 	State   RunState          `json:"state"`
-	For     string            `json:"for,omitempty"` // what a waiting run waits for: approval, question, timer, limit
-	Seq     uint64            `json:"seq"`           // last sequence number of the journal
+	For     string            `json:"for,omitempty"`     // what a waiting run waits for: approval, question, timer, limit
+	Refused string            `json:"refused,omitempty"` // the provider or model that refuses our key, when it waits for that
+	Epoch   uint64            `json:"epoch,omitempty"`   // of the store when it was last claimed or changed
+	Claims  int               `json:"claims,omitempty"`  // claims in later epochs since it last made progress
+	Seq     uint64            `json:"seq"`               // last sequence number of the journal
 	Inputs  []Inbound         `json:"inputs"`
 	Model   string            `json:"model"` // "provider:id"
 	Subject string            `json:"subject"`

@@ -37,7 +37,12 @@ type session struct {
 	inflight map[string]context.CancelCauseFunc // what runs now: calls by id, modelCall
 	outcomes chan outcome
 	nudge    chan struct{} // somebody changed the run
-	held     bool          // nobody works on it: the next try is later. Agent.mu guards it
+	held     bool          // nobody works on it: the next try is later. Agent.mu guards it, and
+	timer    *time.Timer   // that ends it, and
+	woken    bool          // what it is about to be held for has come already
+
+	gate *string       // the key of the gate that it has passed
+	hold time.Duration // it waits so long for the gate
 
 	quiet    bool // stopping: record what ends, begin nothing
 	progress bool // something was committed
@@ -261,7 +266,10 @@ func (s *session) commitOps(ctx context.Context, ops ...mailbox.Op) (mailbox.Res
 
 // begin starts the effects a draft ends in.
 func (s *session) begin(ctx context.Context, d *draft) error {
-	s.over = d.over
+	s.over, s.hold = d.over, d.held
+	if d.keeper {
+		s.a.refusals.tell()
+	}
 	for _, run := range d.nudge {
 		s.a.interrupt(run)
 	}
@@ -332,7 +340,7 @@ func (s *session) launchModel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	model := s.model
+	model, name := s.model, s.run.Model
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.launch(ctx, cancel, outcome{key: modelCall, n: s.st.Intents, sent: sent}, func(ctx context.Context, out *outcome) {
 		if model == nil {
@@ -340,12 +348,16 @@ func (s *session) launchModel(ctx context.Context) error {
 			return
 		}
 		out.reply, out.err = model.Complete(ctx, req)
+		if pe := out.failed(); pe != nil && pe.Class == providers.Invalid {
+			s.a.logInvalid(ctx, s.id, name, pe, req)
+		}
 	})
 	return nil
 }
 
 // recordModel commits a reply, or a failure.
 func (s *session) recordModel(ctx context.Context, out outcome) error {
+	s.called(out)
 	switch {
 	case out.broken != nil:
 		return out.broken

@@ -218,7 +218,7 @@ func TestModelErrors(t *testing.T) {
 		class providers.Class
 		want  string
 	}{
-		{providers.Auth, "key"}, {providers.ContextLength, ""}, {providers.Filtered, ""}, {providers.Failed, "the words"}, {providers.Invalid, ""},
+		{providers.ContextLength, ""}, {providers.Filtered, ""}, {providers.Failed, "the words"}, {providers.Invalid, ""},
 	} {
 		t.Run(string(tt.class), func(t *testing.T) {
 			t.Parallel()

@@ -22,7 +22,10 @@ type State struct {
 	Pending    bool         // the last intent has neither reply nor failure
 	Epoch      uint64       // of the last intent
 	Failed     *EvModelFail // the last call failed, and none was begun since
-	Failures   int          // failed calls in a row
+	FailedAt   time.Time    // when Failed was noted
+	FailedAsks int          // len(Asks) then
+	Failures   int          // failed calls in a row, refused keys aside
+	Since      time.Time    // of the first of Failures
 	Lost       int          // intents in a row whose reply a crash took
 	Empty      int          // replies in a row that hold neither text nor call
 	ModelCalls int          // answered ones: what counts against the limit
@@ -205,7 +208,7 @@ func (s *State) apply(e Event) string {
 	case e.Compacted != nil:
 		return s.compacted(e.Compacted)
 	case e.ModelFail != nil:
-		return s.modelFail(e.ModelFail)
+		return s.modelFail(e.ModelFail, e.At)
 	case e.Asked != nil && e.Asked.Call == "":
 		return s.askedLimit(*e.Asked)
 	case e.Decided != nil && e.Decided.Call == "":
@@ -319,15 +322,21 @@ func (s *State) reply(e *EvReply) string {
 	return ""
 }
 
-func (s *State) modelFail(e *EvModelFail) string {
+func (s *State) modelFail(e *EvModelFail, at time.Time) string {
 	if reason := s.answers(e.N); reason != "" {
 		return reason
 	}
-	s.Pending, s.Stale, s.Failed = false, false, e
+	s.Pending, s.Stale, s.Failed, s.FailedAt, s.FailedAsks = false, false, e, at, len(s.Asks)
 	if e.billed() {
 		s.book()
 	}
 	s.Reserved = Reserve{}
+	if e.Park {
+		return ""
+	}
+	if s.Failures == 0 {
+		s.Since = at
+	}
 	s.Failures++
 	if e.Class == providers.ContextLength {
 		s.refused()

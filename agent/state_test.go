@@ -49,8 +49,11 @@ func evEnd(call, status string) Event {
 }
 func evFinished(s RunState) Event { return Event{Finished: &EvFinished{State: s}} }
 func evCancel() Event             { return Event{Cancel: &EvCancel{By: DecidedBy{Login: "me", Via: "cli"}}} }
+
+var failedAt = time.Date(2026, 12, 1, 12, 30, 0, 0, time.UTC)
+
 func evFail(n int, c providers.Class, retry time.Time) Event {
-	return Event{ModelFail: &EvModelFail{N: n, Class: c, Text: "no", Retry: retry}}
+	return Event{At: failedAt, ModelFail: &EvModelFail{N: n, Class: c, Text: "no", Retry: retry}}
 }
 
 // calls is a reply that asks for calls with these ids, each of the tool "t<id>".
@@ -121,7 +124,7 @@ func TestNextTable(t *testing.T) {
 		{"cancel", slices.Concat(asked, []Event{evEnd("b", endOK), evCancel()}), false, Todo{Do: DoEnd}},
 		{"cancel while the model thinks", begun(evCancel()), false, Todo{Do: DoEnd}},
 		{"ended", begun(evReply(1, providertest.Say("x")), evFinished(Done)), false, Todo{Do: DoNothing}},
-		{"retry", begun(evFail(1, providers.Overloaded, later)), false, Todo{Do: DoCall, N: 2, After: later}},
+		{"retry", begun(evFail(1, providers.Overloaded, later)), false, Todo{Do: DoCall, N: 2, After: later, Since: failedAt}},
 		{"no retry", begun(evFail(1, providers.Auth, time.Time{})), false, Todo{Do: DoFail, Fail: FailModel}},
 		{"filtered", begun(evReply(1, stopped(providers.StopFilter, ""))), false, Todo{Do: DoFail, Fail: FailFilter}},
 		{"window", begun(evReply(1, stopped(providers.StopContext, "x"))), false, Todo{Do: DoFail, Fail: FailWindow}},

@@ -57,6 +57,7 @@ func (a *Agent) tend(ctx context.Context) error {
 				seen[id] = true
 				wg.Go(func() { a.tendAccount(ctx, id) })
 				wg.Go(func() { a.tendUnread(ctx, id) })
+				wg.Go(func() { a.keepKeys(ctx, id) })
 			}
 		}
 		select {
@@ -77,7 +78,7 @@ func (a *Agent) tendAccount(ctx context.Context, account mailbox.AccountID) {
 	for ctx.Err() == nil {
 		var timer <-chan time.Time
 		if next := a.tendOnce(ctx, account); !next.IsZero() {
-			timer = time.After(max(next.Sub(a.now()), time.Millisecond))
+			timer = time.After(max(min(next.Sub(a.now()), lookEvery), time.Millisecond))
 		}
 		select {
 		case <-ctx.Done():

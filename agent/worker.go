@@ -199,15 +199,43 @@ func (d *dispatcher) work(ctx context.Context, run string) {
 	} else {
 		hold = d.failed(ctx, s, s.drive(ctx))
 	}
+	if hold == 0 && s.hold > 0 {
+		hold = s.hold
+	} else {
+		a.gates.leave(run, nil, true)
+	}
 	if hold > 0 && ctx.Err() == nil { // the claim is kept, not the worker
-		a.mu.Lock()
-		s.held = true
-		a.mu.Unlock()
-		time.AfterFunc(hold, func() { a.leave(s); d.again() })
+		d.keep(s, hold)
 		return
 	}
 	a.leave(s)
 	d.again()
+}
+
+// keep has a session sleep with its claim.
+func (d *dispatcher) keep(s *session, hold time.Duration) {
+	s.st, s.inputs, s.prior, s.before = State{}, nil, nil, nil
+	d.a.mu.Lock()
+	defer d.a.mu.Unlock()
+	s.held = true
+	if s.woken {
+		hold = 0
+	}
+	s.timer = time.AfterFunc(hold, func() { d.a.leave(s); d.again() })
+}
+
+// release wakes a run that is held, or is about to be.
+func (a *Agent) release(run string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.sessions[run]
+	switch {
+	case s == nil:
+	case s.held:
+		s.timer.Reset(0)
+	default:
+		s.woken = true
+	}
 }
 
 // enter makes a session for a claimed run. When this process has one already, that
@@ -235,6 +263,9 @@ func (a *Agent) enter(account mailbox.AccountID, run string) *session {
 func (a *Agent) leave(s *session) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.sessions[s.id] != s {
+		return // left already
+	}
 	a.store.Release(s.account, DueRun, s.id)
 	delete(a.sessions, s.id)
 }
@@ -253,6 +284,9 @@ func (a *Agent) interrupt(run string) {
 	defer a.mu.Unlock()
 	if s := a.sessions[run]; s != nil {
 		s.wake()
+		if s.held {
+			s.timer.Reset(0)
+		}
 	}
 }
 
@@ -271,11 +305,20 @@ func (a *Agent) stateNow(account mailbox.AccountID, r Run) RunState {
 // nudgeAll is interrupt for all sessions of an account: a decision was made perhaps, or
 // a status message deleted, which cancels inside a commit.
 func (a *Agent) nudgeAll(account mailbox.AccountID) {
+	var held []*session
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	for _, s := range a.sessions {
-		if s.account == account {
+		if s.account == account && s.held {
+			held = append(held, s)
+		} else if s.account == account {
 			s.wake()
+		}
+	}
+	a.mu.Unlock()
+	for _, s := range held { // those that something happened to do not sleep on
+		rec, err := a.store.Record(context.Background(), account, runKey(s.id))
+		if err == nil && rec.Version != s.ver {
+			a.release(s.id)
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // NoKey is the Code of an Error of class Auth that was made without a call: there is no
-// key.
+// key, or it cannot be read.
 const NoKey = "no_key"
 
 // Error is a failed model call.

@@ -38,6 +38,9 @@ type Info struct {
 	Joins    bool   // a mail that arrives during a run may join it at the next call
 	Free     bool   // costs nothing and needs no network
 	Verbatim bool   // what it says and calls is what the login wrote, and nothing else
+	// Gate is Identity of endpoint and key as they are now: calls with one Gate share the
+	// provider's limits. Kept in memory only. "": Provider and Endpoint say it.
+	Gate string
 }
 
 // Origin says who produced raw content. Raw content goes back only to the same.

@@ -49,6 +49,7 @@ func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (
 	set.watcher.OnError(func(err error) {
 		log.Error("settings.json is wrong: the last good settings hold until it is corrected", "err", err)
 	})
+	set.Models.log = log
 	a := &app{root: root, settings: set, log: log, store: store, accounts: store.AccountDB(), reread: make(chan struct{}, 1)}
 	set.watcher.OnRead(func(old, now *config.Resolved) {
 		set.logRead(log, old, now)
@@ -66,7 +67,7 @@ func (a *app) build(ctx context.Context) error {
 		Store: a.store, Accounts: a.accounts, Models: a.settings.Models, Tools: tools.NewFiles(a.settings.Folders),
 		Log: a.log.With("part", "agent"), Workers: a.settings.Limits.Workers, Domain: a.settings.Domain,
 		Expiry: a.settings.Limits.Expiry(), Window: a.settings.Limits.MoveWindow(), ActionInInbox: a.settings.ActionInInbox,
-		Location: a.settings.Location(), Limits: a.settings.limits(), Account: a.settings.account, Keep: a.settings.Keep(),
+		Location: a.settings.Location(), Limits: a.settings.limits(), Retry: a.settings.retry(), Account: a.settings.account, Keep: a.settings.Keep(),
 		Subagents: a.settings.workers, WorkerLimits: a.settings.workerLimits(),
 		WorkerDepth: a.settings.workerDepth(), WorkerFanout: a.settings.Limits.WorkerFanout,
 	})

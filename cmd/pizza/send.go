@@ -32,7 +32,7 @@ func newSend(g *globals) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
 		Use: "send [TEXT|-]", Short: "send a task (or mail to a person) and print the task id",
-		Long: "Send a task: TEXT, or standard input for - or nothing. Prints the task id. With --wait it\nprints the result and exits 0, 1 when the task failed, 3 when it waits for a decision.",
+		Long: "Send a task: TEXT, or standard input for - or nothing. Prints the task id. With --wait it\nprints the result and exits 0, 1 when the task failed, 3 when it waits for a decision,\nor for the key of its provider.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.timeout != 0 && !f.wait {
@@ -110,11 +110,13 @@ func waitFor(cmd *cobra.Command, g *globals, s service, task string, timeout tim
 	if err != nil {
 		return err
 	}
-	switch out.State {
-	case agent.Done:
+	switch {
+	case out.State == agent.Done:
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(visibleText(out.Text), "\n"))
 		return err
-	case agent.Waiting:
+	case out.State == agent.Waiting && out.For != "":
+		return exitError{code: 3, text: fmt.Sprintf("pizza: task %s waits for %s: %s\nIt goes on by itself then; `pizza cancel %s` ends it", task, out.For, visibleText(out.Text), task)}
+	case out.State == agent.Waiting:
 		return exitError{code: 3, text: fmt.Sprintf("pizza: task %s waits for a decision: %s\n`pizza show %s` tells how to decide it", task, visibleText(out.Text), task)}
 	default:
 		return exitError{code: 1, text: fmt.Sprintf("pizza: task %s %s: %s", task, out.State, visibleText(out.Text))}

@@ -147,18 +147,18 @@ func (s *servers) run(ctx context.Context, w io.Writer) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	s.serveAll()
-	s.start("agent", func() error { return s.app.agent.Run(work) })
 	s.start("settings", func() error { return s.app.watchStrangers(work) })
 	e := s.endpoints()
 	if err := e.write(s.app.root); err != nil {
 		return errors.Join(err, s.shutdown(stopWork))
 	}
 	s.ready.Store(true)
+	s.start("agent", func() error { return s.app.agent.Run(work) }) // what earlier processes left waits until mail can come
 	if err := s.app.printSetup(w, e); err != nil {
 		s.app.log.Warn("print the set-up", "err", err)
 	}
 	if why := s.app.settings.keyless(); why != "" {
-		s.app.log.Warn("tasks will fail", "why", why)
+		s.app.log.Warn("tasks will wait", "why", why)
 	}
 	s.app.log.Info("ready", "imap", e.IMAP, "imaps", e.IMAPS, "smtp", e.SMTP, "smtps", e.SMTPS, "web", e.Web)
 	var failure error

@@ -78,7 +78,8 @@ type item struct {
 // outcome is how far a task has come.
 type outcome struct {
 	State agent.RunState `json:"state"`
-	Text  string         `json:"text"` // the result, the failure, or what it waits for
+	Text  string         `json:"text"`          // the result, the failure, or what it waits for
+	For   string         `json:"for,omitempty"` // of a task that waits for something else than a decision
 }
 
 // errNoServer: the command needs a running server.

@@ -53,7 +53,7 @@ func (f serveFlags) given() map[string]string {
 // Grants are read anew on every use, so that a removed one acts at once.
 type settings struct {
 	config.Resolved
-	Models  *registry.Registry
+	Models  *models
 	watcher *config.Watcher
 }
 
@@ -65,7 +65,7 @@ func loadSettings(root string, f serveFlags) (settings, error) {
 		return settings{}, err
 	}
 	now := *w.Current()
-	return settings{Resolved: now, Models: registry.New(modelsOf(now)), watcher: w}, nil
+	return settings{Resolved: now, Models: newModels(w), watcher: w}, nil
 }
 
 // checkModel refuses a default model that no provider has. Keys are not looked at: one
@@ -194,6 +194,10 @@ func (s settings) workerDepth() int {
 		return -1
 	}
 	return s.Limits.WorkerDepth
+}
+
+func (s settings) retry() agent.Retry {
+	return agent.Retry{Tries: s.Limits.RetryTries, Within: time.Duration(s.Limits.RetryHours) * time.Hour}
 }
 
 // MaxMessage is the largest message in octets.

@@ -40,7 +40,7 @@ func (a *app) printSetup(w io.Writer, e endpoints) error {
 	}
 	fmt.Fprintf(&b, "\nThen mail a task to pizza@%s. Model: %s.\n", e.Domain, a.settings.Models.Default())
 	if why := a.settings.keyless(); why != "" {
-		fmt.Fprintf(&b, "Tasks will fail: %s.\n", why)
+		fmt.Fprintf(&b, "Tasks will wait: %s.\n", why)
 	}
 	for _, g := range a.settings.Folders() {
 		access := "read-only"

@@ -76,6 +76,8 @@ func rest(s agent.Shown) (outcome, bool) {
 	switch {
 	case s.State.Ended() && s.Queue == 0:
 		return outcome{State: s.State, Text: s.Text}, true
+	case s.State == agent.Waiting && s.Refused != "":
+		return outcome{State: agent.Waiting, For: "the key of " + s.Refused, Text: s.Why}, true
 	case len(s.Open) > 0:
 		var asked []string
 		for _, d := range s.Open {
@@ -98,6 +100,9 @@ func printShown(w io.Writer, s agent.Shown) error {
 	state := string(s.State)
 	if s.For != "" {
 		state += " for " + s.For
+	}
+	if s.Why != "" {
+		state += ": " + visible(s.Why)
 	}
 	if s.Queue > 0 {
 		state += fmt.Sprintf(", %s more to come", count(s.Queue, "mail"))

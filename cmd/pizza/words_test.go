@@ -53,7 +53,7 @@ func TestSetupNames(t *testing.T) {
 	if err := a.printSetup(&out, endpoints{IMAPS: "127.0.0.1:993", User: "me", Domain: "localhost"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"password me --data-root " + root, "Tasks will fail", "PIZZA_TEST_NO_SUCH_KEY"} {
+	for _, want := range []string{"password me --data-root " + root, "Tasks will wait", "PIZZA_TEST_NO_SUCH_KEY"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the set-up lacks %q:\n%s", want, &out)
 		}

@@ -110,6 +110,8 @@ type Limits struct {
 	WorkerToolCalls   int `json:"worker_tool_calls"`   // tool calls of a worker, likewise. 80; 0: no limit
 	WorkerDepth       int `json:"worker_depth"`        // how deep work is given on: 0 not at all, 1 by the task itself only. 1
 	WorkerFanout      int `json:"worker_fanout"`       // workers that work at the same time for one task or worker. 8
+	RetryTries        int `json:"retry_tries"`         // model calls in a row that fail before the run does. 100
+	RetryHours        int `json:"retry_hours"`         // hours in which they are tried. 24
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
 	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15
@@ -143,7 +145,7 @@ func Default() Settings {
 		Listen: Listen{IMAP: "2143", IMAPS: "2993", SMTP: "2587", SMTPS: "2465", Web: "2080"},
 		Domain: "localhost",
 		Model:  "runbook:mail",
-		Limits: Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, WorkerModelCalls: 20, WorkerToolCalls: 80, WorkerDepth: 1, WorkerFanout: 8, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15,
+		Limits: Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, WorkerModelCalls: 20, WorkerToolCalls: 80, WorkerDepth: 1, WorkerFanout: 8, RetryTries: 100, RetryHours: 24, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15,
 			IMAPConnections: 2000, ConnectionsPerAccount: 64, SMTPConnections: 200, MaxCommandKB: 64,
 			LoginSeconds: 60, IdleMinutes: 35, ReadSeconds: 300, WriteSeconds: 120},
 		ActionInInbox: true,

@@ -190,6 +190,8 @@ func (l Limits) validate(p *problems) {
 		{"monthly_tokens", l.MonthlyTokens, 0, maxTokens},
 		{"worker_depth", l.WorkerDepth, 0, 4},
 		{"worker_fanout", l.WorkerFanout, 1, 256},
+		{"retry_tries", l.RetryTries, 1, 1000},
+		{"retry_hours", l.RetryHours, 1, 720},
 		{"max_message_mb", l.MaxMessageMB, 1, 1024},
 		{"expiry_days", l.ExpiryDays, 1, 365},
 		{"move_window_seconds", l.MoveWindowSeconds, 0, 3600},

@@ -63,17 +63,52 @@ func TestModelRoundTrip(t *testing.T) {
 	noSecret(t, s)
 }
 
-// TestModelFailure: a wrong key becomes a mail that says what to do, without the key.
-func TestModelFailure(t *testing.T) {
+// TestWrongKey: a wrong key becomes one mail that says what to do, without the key; the
+// tasks wait, and go on when the provider accepts it.
+func TestWrongKey(t *testing.T) {
 	t.Parallel()
 	_, grant := grantFolder(t)
-	s, _ := withModel(t, grant, pt.ChatTurn{Answer: pt.Status(401, "", `{"error":{"message":"Incorrect API key provided: `+testKey+`"}}`)})
-	if _, code := s.cli("send", "--wait", "hello"); code != 1 {
-		t.Errorf("send --wait: exit %d, want 1", code)
+	wrong := pt.ChatTurn{Answer: pt.Status(401, "", `{"error":{"message":"Incorrect API key provided: `+testKey+`"}}`)}
+	s, chat := withModel(t, grant, wrong, says("first"), says("second"))
+	for range 2 {
+		_, stderr, code := s.run("", "send", "--wait", "hello")
+		if code != 3 {
+			t.Errorf("send --wait: exit %d, want 3", code)
+		}
+		mustContain(t, "standard error", stderr, "waits for the key of openai", "Incorrect API key provided")
 	}
-	failure := s.await("inbox", "failure", 1)[0]
-	mustContain(t, "show", s.must("show", failure.Task), "key")
+	notice := s.await("inbox", "notice", 1)
+	mustContain(t, "show", s.must("show", notice[0].Task), "waiting for the key of openai")
+	if n := len(chat.Requests()); len(notice) != 1 || n != 1 {
+		t.Errorf("%d notices, %d calls", len(notice), n)
+	}
+	s.stop()
+	s.start() // as with another key in the environment
+	s.await("inbox", "result", 2)
 	noSecret(t, s)
+}
+
+// TestKeyFile: a task waits for a key that settings.json refers to, and goes on without a
+// new start when the file is there.
+func TestKeyFile(t *testing.T) {
+	t.Parallel()
+	chat := pt.NewChat(says("with the key"))
+	chat.Key = testKey
+	t.Cleanup(chat.Close)
+	s := newServer(t)
+	s.env = nil
+	key := filepath.Join(t.TempDir(), "key")
+	s.settings(`{"model": "house:test-1", "providers": {"house": {"base_url": "` + chat.URL + `", "key": "file:` + key + `"}}}`)
+	s.start()
+	_, stderr, code := s.run("", "send", "--wait", "hello")
+	if code != 3 {
+		t.Errorf("send --wait: exit %d, want 3", code)
+	}
+	mustContain(t, "standard error", stderr, "waits for the key of house")
+	if err := os.WriteFile(key, []byte(testKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.await("inbox", "result", 1)
 }
 
 // noSecret looks for the key in everything the server wrote.

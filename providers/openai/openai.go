@@ -37,6 +37,7 @@ type Config struct {
 // Model is one model of one server. It is safe for concurrent use.
 type Model struct {
 	info providers.Info
+	key  func() (string, error)
 	chat *chat.Client
 }
 
@@ -54,7 +55,7 @@ func New(cfg Config) (*Model, error) {
 		cfg.Provider = "openai"
 	}
 	info := providers.Info{Provider: cfg.Provider, Endpoint: base, Model: cfg.Model, Window: cfg.Window, Joins: true}
-	return &Model{info: info, chat: chat.New(chat.Config{
+	return &Model{info: info, key: cfg.Key, chat: chat.New(chat.Config{
 		BaseURL:          base,
 		Model:            cfg.Model,
 		Origin:           providers.Origin{Provider: info.Provider, Endpoint: info.Endpoint, Model: info.Model},
@@ -66,8 +67,15 @@ func New(cfg Config) (*Model, error) {
 	})}, nil
 }
 
-// Info describes the model.
-func (m *Model) Info() providers.Info { return m.info }
+// Info describes the model, with the key as it is now.
+func (m *Model) Info() providers.Info {
+	info, key := m.info, ""
+	if m.key != nil {
+		key, _ = m.key() // one that cannot be read is told by the call
+	}
+	info.Gate = providers.Identity(info.Provider, info.Endpoint, strings.TrimSpace(key))
+	return info
+}
 
 // Complete makes one call.
 func (m *Model) Complete(ctx context.Context, req providers.Request) (providers.Reply, error) {

@@ -166,22 +166,22 @@ func (r *Registry) made(name, provider, id string, p Provider) (providers.Model,
 
 // check looks for a key at every call: one that is set later acts at once.
 func (p Provider) check(name string) error {
-	if p.NoKey {
-		return nil
-	}
 	hint := p.KeyHint
 	if hint == "" {
 		hint = "set providers." + name + ".key in settings.json"
 	}
 	missing := &providers.Error{Class: providers.Auth, Code: providers.NoKey, Message: fmt.Sprintf("provider %s has no key: %s", name, hint)}
+	if p.Key == nil && p.NoKey {
+		return nil
+	}
 	if p.Key == nil {
 		return missing
 	}
 	key, err := p.Key()
 	if err != nil {
-		return &providers.Error{Class: providers.Auth, Message: fmt.Sprintf("the key of provider %s cannot be read: %s", name, hint), Err: err}
+		return &providers.Error{Class: providers.Auth, Code: providers.NoKey, Message: fmt.Sprintf("the key of provider %s cannot be read: %s", name, hint), Err: err}
 	}
-	if strings.TrimSpace(key) == "" {
+	if strings.TrimSpace(key) == "" && !p.NoKey {
 		return missing
 	}
 	return nil

@@ -209,11 +209,13 @@ func (f Failure) byStatus(status int) providers.Class {
 	return providers.Invalid
 }
 
-// maxRetryAfter bounds what a server can ask for.
-const maxRetryAfter = 24 * time.Hour
+// maxRetryAfter bounds what a server can ask for. Whether so long a wait is worth it is
+// not for this package to say.
+const maxRetryAfter = 366 * 24 * time.Hour
 
 // RetryAfter reads retry-after-ms, and Retry-After in seconds or as a date (RFC 9110
-// section 10.2.3). It is 0 if nothing usable is said.
+// section 10.2.3). A date is taken against the server's own Date where there is one: the
+// clocks of the two machines may differ. It is 0 if nothing usable is said.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return clamp(ms / 1000)
@@ -223,6 +225,9 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 		return clamp(s)
 	}
 	if at, err := http.ParseTime(v); err == nil {
+		if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+			now = sent
+		}
 		return clamp(at.Sub(now).Seconds())
 	}
 	return 0

@@ -70,7 +70,10 @@ func TestRetryAfter(t *testing.T) {
 		{"Retry-After", "7", 7 * time.Second}, {"Retry-After", "0.5", 500 * time.Millisecond}, {"Retry-After", "-3", 0}, {"Retry-After", "soon", 0},
 		{"Retry-After", "", 0}, {"Retry-After", "NaN", 0}, {"Retry-After", "1e300", maxRetryAfter}, {"Retry-After", "+Inf", maxRetryAfter},
 		{"Retry-After", "Tue, 01 Dec 2026 12:01:30 GMT", 90 * time.Second}, {"Retry-After", "Tue, 01 Dec 2026 11:00:00 GMT", 0},
-		{"Retry-After-Ms", "1500", 1500 * time.Millisecond},
+		{"Retry-After-Ms", "1500", 1500 * time.Millisecond}, {"Retry-After-Ms", "0", 0}, {"Retry-After-Ms", "x", 0},
+		{"Retry-After", "0", 0}, {"Retry-After", "1382400", 16 * 24 * time.Hour}, {"Retry-After", " 7 ", 7 * time.Second},
+		{"Retry-After", "Thu, 17 Dec 2026 12:00:00 GMT", 16 * 24 * time.Hour},
+		{"Retry-After", "Tuesday, 01-Dec-26 12:01:30 GMT", 90 * time.Second}, {"Retry-After", "Tue Dec  1 12:01:30 2026", 90 * time.Second},
 	} {
 		h := http.Header{}
 		h.Set(tt.name, tt.value)
@@ -81,6 +84,10 @@ func TestRetryAfter(t *testing.T) {
 	h := http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"1"}}
 	if got := RetryAfter(h, now); got != 250*time.Millisecond {
 		t.Errorf("milliseconds do not win: %v", got)
+	}
+	h = http.Header{"Retry-After": {"Tue, 01 Dec 2026 13:00:30 GMT"}, "Date": {"Tue, 01 Dec 2026 13:00:00 GMT"}}
+	if got := RetryAfter(h, now); got != 30*time.Second {
+		t.Errorf("the clock of the server does not count: %v", got)
 	}
 }
 
