@@ -73,7 +73,7 @@ func TestWorkersWorkAtTheSameTime(t *testing.T) {
 		if run.State != Done || run.Result != "" || run.Path[0] != "clerk" || st.Started.Worker != "clerk" || st.Started.Limits.ToolCalls != 80 {
 			t.Errorf("%s: %+v, %+v", id, run, st.Started)
 		}
-		if !strings.HasPrefix(st.Started.System, "Do as told.") || !strings.Contains(st.Started.System, dataRule) || len(st.Started.Tools) != 4 {
+		if !strings.HasPrefix(st.Started.System, "Do as told.") || !strings.Contains(st.Started.System, dataRule) || len(st.Started.Tools) != 5 { // its four and read_result
 			t.Errorf("%s started with %d tools and %q", id, len(st.Started.Tools), st.Started.System)
 		}
 	}
