@@ -22,7 +22,8 @@
 // (the diagram above as a function), run.go (one run in a worker), draft.go (the next
 // commit in the making), ask.go and finish.go (decisions and last mails), worker.go
 // (dispatcher and pool), subagent.go, delegate.go and family.go (workers), park.go (poison), project.go, input.go and history.go (what
-// the model is told), query.go (what the command line asks).
+// the model is told), context.go and compact.go (how long that is, and summaries of it),
+// result.go (long results), frozen.go (prompt and tools of a thread), query.go (what the command line asks).
 //
 // Concurrency: a fixed pool of workers; one worker owns one run while it is
 // claimed. Decisions, cancellations and new mail come from other goroutines and

@@ -121,6 +121,7 @@ func modelsOf(r config.Resolved) registry.Config {
 				return secret.Reveal(), err
 			}
 		}
+		set.Windows = p.Windows
 		cfg.Providers[name] = set
 	}
 	return cfg

@@ -75,6 +75,9 @@ type Provider struct {
 	BaseURL string `json:"base_url"`
 	// Key refers to the secret that it wants, if it wants one.
 	Key SecretRef `json:"key,omitempty"`
+	// Windows are the context windows of its models in tokens, by model id. One that is not
+	// here is taken for 128,000.
+	Windows map[string]int `json:"windows,omitempty"`
 }
 
 // Grant is a folder that the agent may use.

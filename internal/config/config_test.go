@@ -77,7 +77,7 @@ func TestWholeFile(t *testing.T) {
 		"hostnames": ["mail.example.org", "192.168.1.5"],
 		"domain": "pizza.localhost",
 		"model": "openrouter:some/model",
-		"providers": {"openrouter": {"base_url": "https://openrouter.ai/api/v1", "key": "env:KEY"}},
+		"providers": {"openrouter": {"base_url": "https://openrouter.ai/api/v1", "key": "env:KEY", "windows": {"some/model": 32768}}},
 		"grants": [{"path": "/srv/docs"}, {"path": "/srv/out", "write": true}],
 		"workers": {"research": {"description": "looks things up", "instructions": "Look it up.", "tools": ["read_*", "search_files"],
 			"model": "openrouter:small/model", "limits": {"model_calls": 5, "usd": 0.5}}},
@@ -93,7 +93,7 @@ func TestWholeFile(t *testing.T) {
 	want.Listen.IMAP, want.Listen.IMAPS, want.Listen.Web = "off", "0.0.0.0:993", "[::1]:8080"
 	want.Hostnames = []string{"mail.example.org", "192.168.1.5"}
 	want.Domain, want.Model, want.TimeZone = "pizza.localhost", "openrouter:some/model", "Europe/Berlin"
-	want.Providers = map[string]Provider{"openrouter": {BaseURL: "https://openrouter.ai/api/v1", Key: "env:KEY"}}
+	want.Providers = map[string]Provider{"openrouter": {BaseURL: "https://openrouter.ai/api/v1", Key: "env:KEY", Windows: map[string]int{"some/model": 32768}}}
 	want.Grants = []Grant{{Path: "/srv/docs"}, {Path: "/srv/out", Write: true}}
 	want.Limits.Workers, want.Limits.MoveWindowSeconds, want.Limits.WorkerDepth = 2, 0, 0
 	want.Workers = map[string]Worker{"research": {Description: "looks things up", Instructions: "Look it up.",
@@ -289,6 +289,8 @@ func TestProviders(t *testing.T) {
 		{"lan", Provider{BaseURL: "http://192.168.1.9:11434/v1"}, true},
 		{"lan", Provider{BaseURL: "http://192.168.1.9:11434/v1", Key: "env:K"}, false},
 		{"a", Provider{BaseURL: "https://x/v1?key=abc"}, false},
+		{"a", Provider{Windows: map[string]int{"m": 8192}}, true},
+		{"a", Provider{Windows: map[string]int{"m": 8}}, false},
 		{"a", Provider{BaseURL: "x/v1"}, false},
 		{"a", Provider{Key: "file:/run/secrets/key"}, true},
 		{"a", Provider{Key: "file:key"}, false},

@@ -157,6 +157,11 @@ func (v Provider) validate(p *problems, name string) {
 			p.add(key+".key", "%v", err)
 		}
 	}
+	for id, n := range v.Windows {
+		if id == "" || n < 1000 || n > 100_000_000 {
+			p.add(key+".windows", "%q: a window is a number of tokens from 1,000 to 100,000,000, behind the id of a model", id)
+		}
+	}
 }
 
 // checkURL does not repeat the URL: people paste keys into it.
