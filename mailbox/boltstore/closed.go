@@ -20,14 +20,14 @@ import (
 // to find damage where it can be told (inspect). For a large mailbox that is seconds, or
 // minutes from a slow disk. So the last commit of an account that is closed in order
 // writes the list, and a mark that it is there. A file with the mark opens without a
-// visit to the bytes and structures of messages; they are looked through afterwards,
-// beside everything else.
+// visit to the bytes and structures of messages and to the events of journals; they are
+// looked through afterwards, beside everything else.
 
 // keyClosed is the mark, in bktMeta. The first commit after the start takes it away.
 var keyClosed = []byte("closed")
 
 // bulk are the buckets whose pages are not visited before a file with the mark opens.
-var bulk = []bkt{bktBody, bktStructure}
+var bulk = []bkt{bktBody, bktStructure, bktEvent}
 
 // seal writes the mark. The caller holds commitMu and commits nothing afterwards.
 func (f *dbFile) seal() error {
