@@ -31,7 +31,7 @@ type comparison struct {
 }
 
 // TestLangGraph measures both sides by turns and prints one table. BENCH_ROUNDS is how often
-// (3), BENCH_WAITING how many runs wait (100000).
+// (3), BENCH_WAITING how many runs wait (100000), BENCH_PARTS what of it is done ("w5 w6"; all).
 func TestLangGraph(t *testing.T) {
 	c := &comparison{T: t, base: newBaseline(t), rounds: setting("BENCH_ROUNDS", 3), rows: map[string][]figures{}}
 	c.disk = medium{"disk", t.TempDir()}
@@ -41,8 +41,14 @@ func TestLangGraph(t *testing.T) {
 		c.all = append(c.all, medium{"tmpfs", dir})
 	}
 	c.conditions()
-	for _, part := range []func(){c.w1, c.syncs, c.w2, c.w3, c.w4, c.w5, c.w6, c.w7, c.waiting} {
-		part()
+	only := strings.Fields(os.Getenv("BENCH_PARTS"))
+	for _, part := range []struct {
+		name string
+		do   func()
+	}{{"w1", c.w1}, {"syncs", c.syncs}, {"w2", c.w2}, {"w3", c.w3}, {"w4", c.w4}, {"w5", c.w5}, {"w6", c.w6}, {"w7", c.w7}, {"waiting", c.waiting}} {
+		if len(only) == 0 || slices.Contains(only, part.name) {
+			part.do()
+		}
 	}
 	c.conditions()
 	c.print()
