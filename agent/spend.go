@@ -45,9 +45,10 @@ func (a *Agent) spendOps(model string, before *State, events []Event) []mailbox.
 	var ops []mailbox.Op
 	booked := before.Reserved
 	for _, e := range events {
+		use, answered := e.spends()
 		switch {
-		case e.Reply != nil:
-			sums := sumsOf(model, e.Reply.Reply.Usage)
+		case answered:
+			sums := sumsOf(model, use)
 			at := a.local(e.At)
 			month := at.Format(monthForm)
 			ops = append(ops, mailbox.Add{Key: dayKey(at.Format(dayForm)), Sums: sums}, mailbox.Add{Key: monthKey(month), Sums: sums})
@@ -61,6 +62,17 @@ func (a *Agent) spendOps(model string, before *State, events []Event) []mailbox.
 		}
 	}
 	return ops
+}
+
+// spends is what an answered model call used.
+func (e Event) spends() (providers.Usage, bool) {
+	switch {
+	case e.Reply != nil:
+		return e.Reply.Reply.Usage, true
+	case e.Compacted != nil:
+		return e.Compacted.Usage, true
+	}
+	return providers.Usage{}, false
 }
 
 // sumsOf are the numbers of one answered call.

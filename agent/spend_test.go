@@ -277,3 +277,49 @@ func TestNoCapCostsNoRead(t *testing.T) {
 		}
 	}
 }
+
+// TestALostReplyStaysBookedInTheMonth is class 25 under a cap: the process stops with the
+// reply on its way.
+func TestALostReplyStaysBookedInTheMonth(t *testing.T) {
+	t.Parallel()
+	m := &loop{use: providers.Usage{Input: 900, Output: 100}}
+	o, _ := capOffice(t, m, Cap{Tokens: 100_000})
+	o.halt()
+	o.closing()
+	cs := &crashStore{crashPoint: crashPoint{when: hasReply}, down: make(chan struct{})}
+	o.open(t, func(s mailbox.Store) mailbox.Store { cs.Store = s; return cs })
+	o.send("hello")
+	<-cs.down
+	o.halt()
+	o.closing()
+	o.open(t, func(s mailbox.Store) mailbox.Store { return s })
+	o.ended(1)
+	u, err := o.a.UsageOf(t.Context(), o.me.Account, "month")
+	if err != nil || m.count() != 2 || u.Total.Calls != 1 || u.Total.Input != 900 {
+		t.Errorf("%d calls: %+v, %v", m.count(), u, err)
+	}
+	var lost int64
+	for _, e := range o.journal(o.runs(o.me.Account)[0].ID) {
+		if e.Intent != nil && e.Intent.N == 1 {
+			lost = e.Intent.Reserve.Tokens()
+		}
+	}
+	if lost == 0 || u.ReservedTokens != lost {
+		t.Errorf("%d tokens stay booked, want the %d of the lost call", u.ReservedTokens, lost)
+	}
+}
+
+func TestSummariesAreSpentToo(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	before := &State{Reserved: Reserve{Input: 5, Output: 2, Month: "2026-11"}}
+	d.commit(d.a.spendOps("x:y", before, []Event{{At: d.clock.Now(), Compacted: &EvCompacted{Usage: providers.Usage{Input: 30, Output: 4, Cost: 0.5}}}})...)
+	u, err := d.a.UsageOf(t.Context(), d.me.Account, "day")
+	if want := (ModelUsage{Calls: 1, Input: 30, Output: 4, MicroUSD: 500_000}); err != nil || u.Total != want {
+		t.Errorf("%+v, %v", u, err)
+	}
+	sums, err := d.a.sums(t.Context(), d.me.Account, monthKey("2026-11"))
+	if err != nil || sums[sumReservedTokens] != -7 {
+		t.Errorf("of the month it was booked in: %v, %v", sums, err)
+	}
+}
