@@ -323,3 +323,57 @@ func TestSummariesAreSpentToo(t *testing.T) {
 		t.Errorf("of the month it was booked in: %v, %v", sums, err)
 	}
 }
+
+// TestThreeWorkersShareASmallBudget is class 25: a task gives work to three that would
+// never end, and all four together stay within the budget of the task.
+func TestThreeWorkersShareASmallBudget(t *testing.T) {
+	t.Parallel()
+	m := answering(func(req providers.Request) providers.Reply {
+		turn := providertest.Calls(providertest.Call("", "list_folder", `{"path":"/local"}`))
+		if !strings.Contains(req.System, "You work for another agent") && len(req.Messages) == 1 {
+			args := workArgs("clerk", "loop")
+			turn = providertest.Calls(providertest.Call("", "task", args), providertest.Call("", "task", args), providertest.Call("", "task", args))
+		}
+		turn.Reply.Usage, turn.Reply.Message.Role = providers.Usage{Input: 1000, Output: 100}, providers.Assistant
+		return turn.Reply
+	})
+	const budget = 60_000
+	crew := func(o *Options) {
+		o.Subagents = func() []Worker {
+			return []Worker{{Name: "clerk", Description: "does as told", Instructions: "Do as told.", Tools: []string{"list_*"}}}
+		}
+		o.Limits = Limits{ModelCalls: -1, ToolCalls: -1, Tokens: budget}
+		o.WorkerLimits = Limits{ModelCalls: -1, ToolCalls: -1}
+	}
+	o := newOffice(t, m, crew)
+	o.send("give it away")
+	for range 3 {
+		o.until("a question", func() bool {
+			recs, err := o.store.Lookup(t.Context(), o.me.Account, indexOpenDecisions)
+			return err == nil && len(recs) > 0
+		})
+		recs, err := o.store.Lookup(t.Context(), o.me.Account, indexOpenDecisions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := decodeDecision(recs[0])
+		if err != nil || d.Kind != decisionLimit || !strings.Contains(d.Sentence, "tokens") {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		o.decide(d.ID, "stop", "")
+	}
+	o.until("the task itself to ask", func() bool {
+		recs, err := o.store.Lookup(t.Context(), o.me.Account, indexOpenDecisions)
+		return err == nil && len(recs) == 1 && !strings.Contains(string(recs[0].Value), ".1.")
+	})
+	spent := int64(0)
+	for _, r := range o.runs(o.me.Account) {
+		spent += int64(r.Spent.Usage.Input + r.Spent.Usage.Output)
+	}
+	if spent > budget || spent < budget/4 || len(o.runs(o.me.Account)) != 4 {
+		t.Errorf("%d tokens spent by %d runs on a budget of %d", spent, len(o.runs(o.me.Account)), budget)
+	}
+	o.decide(o.waitingAlone().ID, "stop", "")
+	o.ended(4)
+	o.settledDown()
+}
