@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"pizza/internal/policy"
 	"pizza/internal/tools"
 	"pizza/mailbox"
 	"pizza/providers"
@@ -29,6 +30,11 @@ type Options struct {
 	Location      *time.Location // zone of times shown; nil: time.Local
 	// Account gives the settings of a login as they are now; nil: none has any.
 	Account func(login string) AccountSettings
+	// Policies are the rows of policy of the settings as they are now, those that do not
+	// parse among them; nil: none.
+	Policies func() []policy.Row
+	// Remind is how often the owner is reminded of an open decision; 0: never.
+	Remind time.Duration
 	// Sends is how many mails of ours a thread gets within an hour; 0: 60.
 	Sends int
 	// Keep is how long an ended task is kept whose mails lie in no mailbox but Trash; 0:

@@ -39,6 +39,9 @@ func (a *Agent) helpText() string {
 Decisions
   What only you can decide waits in Action, and in INBOX. Reply approve or reject
   (a reason after a colon), or move the mail to Action/Approve or Action/Reject.
+  edit takes the arguments as you changed them in the quoted mail, answer: TEXT tells
+  the agent something instead, always approves this tool for the rest of the task where
+  the mail says so. A question is answered by any reply. cancel task ends the task.
 
 Running
   One message a live task. Delete it to cancel the task; or reply cancel.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"strings"
 
 	"pizza/internal/crockford"
 	"pizza/internal/mail"
@@ -39,16 +40,20 @@ func (d *draft) decision(c Call) (Decision, tools.Plan, error) {
 	if err != nil {
 		return Decision{}, tools.Plan{}, err
 	}
-	kind := decisionApproval
-	if c.State == callUnsure {
+	kind, own := decisionApproval, ownTool(c.Name)
+	switch {
+	case c.State == callUnsure:
 		kind = decisionUnknown
+	case own != nil && own.asks != "":
+		kind = own.asks
 	}
-	now := d.s.a.now()
+	now, plan := d.s.a.now(), d.s.a.judge(c)
 	return Decision{
 		ID: newToken(), Kind: kind, Task: d.run.Task, Run: d.run.ID, Call: c.ID,
 		Tool: c.Name, Args: args, Hash: hashArgs(args), Nonce: crockford.Random(8),
 		State: Open, Created: now, Expires: now.Add(d.s.a.opt.Expiry),
-	}, d.s.a.judge(c), nil
+		Schema: d.s.a.schemaHash(c.Name), Always: kind == decisionApproval && plan.Effect.Standing(),
+	}, plan, nil
 }
 
 // kindOf is the kind of mail that asks for a kind of decision.
@@ -71,25 +76,49 @@ func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan to
 	dec.Sentence = sentence
 	var attach []byte
 	by := d.run.pathText()
-	if dec.Kind == decisionUnknown {
+	switch dec.Kind {
+	case decisionQuestion:
+		q, _ := questionOf(dec.Args) // policy took it for one
+		out.Subject = mail.QuestionSubject(q)
+		out.Plain, out.HTML = mail.QuestionText(mail.Question{Question: q, Expires: a.local(dec.Expires)})
+	case decisionUnknown:
 		out.Subject = mail.UnknownSubject(sentence)
 		out.Plain, out.HTML, attach = mail.UnknownText(mail.Unknown{
 			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce,
 			Started: a.local(c.Begun), Expires: a.local(dec.Expires),
 			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
 		})
-	} else {
+	default:
 		out.Subject = mail.ApprovalSubject(sentence)
 		out.Plain, out.HTML, attach = mail.ApprovalText(mail.Approval{
 			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce, Expires: a.local(dec.Expires),
 			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject, Reason: d.reason(),
+			Always: dec.Always, Again: strings.Join(again(c), " and "),
 		})
 	}
-	if attach != nil {
-		out.Attachments = []mail.OutAttachment{{Name: "arguments.json", Media: "application/json",
-			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(attach)), nil }}}
-	}
+	out.Attachments = argumentsFile(attach)
 	return out
+}
+
+// argumentsFile attaches arguments that a mail shows in part; nil: none.
+func argumentsFile(attach []byte) []mail.OutAttachment {
+	if attach == nil {
+		return nil
+	}
+	return []mail.OutAttachment{{Name: "arguments.json", Media: "application/json",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(attach)), nil }}}
+}
+
+// again names the arguments of a call that the owner changed.
+func again(c Call) []string {
+	if c.Asked == nil {
+		return nil
+	}
+	was, err := canonical(c.Asked)
+	if err != nil {
+		return nil
+	}
+	return changedNames(was, c.Args)
 }
 
 // reason is what the model said with its calls.
@@ -100,23 +129,34 @@ func (d *draft) reason() string {
 	return ""
 }
 
-// unapproved says why a decided call is not the one that was decided, "" when it is.
-func (a *Agent) unapproved(ctx context.Context, o owner, c Call, hash string) (string, error) {
-	rec, err := a.store.Record(ctx, o.Account, decisionKey(c.Decision))
-	if isKind(err, mailbox.NotFound) {
+// approved says why a decided call is not the one that was decided, "" when it is; then
+// its decision is used up in the same commit.
+func (d *draft) approved(ctx context.Context, c Call, args json.RawMessage) (refused string, err error) {
+	a := d.s.a
+	dec, version, err := a.loadDecision(ctx, d.s.account, c.Decision)
+	switch {
+	case isKind(err, mailbox.NotFound):
 		return "Not done: the record of its approval is gone.", nil
-	}
-	if err != nil {
+	case err != nil:
 		return "", err
-	}
-	var dec Decision
-	if err := json.Unmarshal(rec.Value, &dec); err != nil {
-		return "", err
-	}
-	if dec.Hash != hash || dec.Call != c.ID || dec.Tool != c.Name {
+	case dec.Call != c.ID || dec.Tool != c.Name || dec.final() != hashArgs(args):
 		return "Not done: it is not the call that was approved.", nil
+	case dec.Used > 0 && c.State == callAllowed:
+		return "Not done: what was approved has been begun once already.", nil
+	case dec.Schema != "" && dec.Schema != a.schemaHash(c.Name):
+		return "Not done: the tool changed since this was approved. Make the call again if it is needed.", nil
 	}
+	dec.Used = c.Attempt + 1
+	d.ops = append(d.ops, decisionPut(dec, version))
 	return "", nil
+}
+
+// final is the hash of what may run: the arguments shown, or those of the edit.
+func (d Decision) final() string {
+	if d.Edited != nil {
+		return hashArgs(d.Edited)
+	}
+	return d.Hash
 }
 
 // newest is the mail a run answers.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -38,6 +39,9 @@ type Call struct {
 	Probing  bool // the last attempt only looks whether the one before had its effect
 	Part     Part // of a call of task that has begun
 	End      *EvToolEnd
+	// Asked are the arguments that the model gave, where an edit of the owner took their
+	// place; nil: Args are the model's.
+	Asked json.RawMessage
 
 	// Of this process: the intent was made by an earlier one.
 	Stale bool
@@ -81,7 +85,7 @@ func (c *Call) policy(e EvPolicy) string {
 
 func (c *Call) asked(e EvAsked) string {
 	switch {
-	case c.State == callToAsk && e.Kind == decisionApproval:
+	case c.State == callToAsk && (e.Kind == decisionApproval || e.Kind == decisionQuestion):
 	case c.State == callUnsure && e.Kind == decisionUnknown:
 	default:
 		return c.cannot("be asked about as " + e.Kind)
@@ -95,15 +99,33 @@ func (c *Call) decided(e *EvDecided) string {
 		return c.cannot("be decided by " + e.Decision)
 	}
 	switch c.Kind + " " + e.Verb {
-	case "approval approve", "unknown repeat":
+	case "approval approve", "approval always", "unknown repeat":
 		c.State = callAllowed
-	case "approval reject", "approval expire", "unknown happened", "unknown expire", "unknown stop":
+	case "approval edit":
+		if len(e.Args) == 0 {
+			return "an edit without arguments"
+		}
+		c.edit(e)
+	case "approval reject", "approval answer", "approval expire", "question answer", "question expire",
+		"unknown happened", "unknown expire", "unknown stop":
 		c.State = callClosing
 	default:
 		return "verb " + e.Verb + " for " + c.Kind
 	}
 	c.Decided = e
 	return ""
+}
+
+// edit puts the owner's arguments in the place of the model's. Where they are asked once
+// more, the next decision is about them.
+func (c *Call) edit(e *EvDecided) {
+	if c.Asked == nil {
+		c.Asked = c.Args
+	}
+	c.Args, c.State = e.Args, callAllowed
+	if e.Again {
+		c.State = callToAsk
+	}
 }
 
 func (c *Call) start(e EvToolStart) string {
@@ -158,8 +180,11 @@ func (c *Call) changed() bool {
 	return c.State == callSettled && c.End.Status == endOK && c.Class != "" && c.Class != tools.ReadOnly
 }
 
-// confirmed reports whether the owner said that the call had its effect.
-func (c *Call) confirmed() bool { return c.Decided != nil && c.Decided.Verb == "happened" }
+// confirmed reports whether the owner gave the result: the call had its effect, or here is
+// the answer to what it asks.
+func (c *Call) confirmed() bool {
+	return c.Decided != nil && (c.Decided.Verb == "happened" || c.Decided.Verb == "answer" && c.Kind == decisionQuestion)
+}
 
 func (c *Call) cannot(what string) string {
 	return "call " + c.ID + ", " + string(c.State) + ", cannot " + what

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -30,16 +29,20 @@ const reasonDeleted = "deleted unanswered"
 
 // outcomes says which verbs a kind of decision knows and where they lead.
 var outcomes = map[string]map[string]DecisionState{
-	decisionApproval: {"approve": Approved, "reject": Rejected, "expire": Expired},
+	decisionApproval: {"approve": Approved, "always": Approved, "edit": Edited, "reject": Rejected, "answer": Answered, "expire": Expired},
+	decisionQuestion: {"answer": Answered, "expire": Expired},
 	decisionRestored: {"continue": Answered, "stop": Answered},
 	decisionKept:     {"delete": Answered, "keep": Answered},
 	decisionLimit:    {"continue": Answered, "stop": Answered, "expire": Expired},
 	decisionUnknown:  {"happened": Answered, "repeat": Answered, "stop": Answered, "expire": Expired},
 }
 
+// verbOrder is the order in which verbs are told; expire is no person's.
+var verbOrder = []string{"approve", "reject", "edit", "always", "answer", "happened", "repeat", "continue", "stop", "delete", "keep"}
+
 // keywords marks a decided message.
 var keywords = map[DecisionState]imap.Flag{
-	Approved: "$Approved", Rejected: "$Rejected", Answered: "$Answered", Expired: "$Expired",
+	Approved: "$Approved", Edited: "$Edited", Rejected: "$Rejected", Answered: "$Answered", Expired: "$Expired",
 }
 
 // attempts bounds how often a compare-and-set that lost is tried again. Each lost
@@ -50,26 +53,31 @@ const attempts = 100
 type verdict struct {
 	verb string
 	text string
+	args json.RawMessage // of edit
 	by   DecidedBy
 	n    int // of "continue N"
 }
 
 // Decide closes a decision. id is the decision's, or the id of a run or task that
-// has exactly one open; verb is approve or reject (text is the reason), for an
-// unknown outcome happened, repeat or stop, and for both cancel, which ends the
-// task instead. The questions that are of no task take continue or stop (restored from a
+// has exactly one open; verb is approve, always (approve, and allow the tool in the thread
+// from now on), reject (text is the reason) or answer (text goes to the agent; see answerMeans), for an
+// unknown outcome happened, repeat or stop, and for all cancel, which ends the
+// task instead. Edit is a method of its own. The questions that are of no task take continue or stop (restored from a
 // backup) and delete or keep (what was taken out of Memory or Schedules). Of many who decide at once one wins.
 //
 // Errors are *mailbox.Error and change nothing: NotFound (no such decision in this
 // account), Invalid (a verb of another kind, or several open ones: Text lists
-// them), Conflict (decided already, or expired: Text says by whom and when).
+// them), Refused (always for a tool that may not), Conflict (decided already, or expired: Text says by whom and when).
 func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb, text string, by DecidedBy) (Decision, error) {
-	verb, n := verbAndNumber(verb)
+	verb = strings.ToLower(strings.TrimSpace(verb))
 	if by.At.IsZero() {
 		by.At = a.now()
 	}
 	d, err := a.findDecision(ctx, account, id)
 	if isKind(err, mailbox.NotFound) {
+		if verb == "answer" {
+			verb, text = answerMeans(decisionKept, text)
+		}
 		kept, askErr := a.answerAsk(ctx, account, crockford.Fold(id), verdict{verb: verb, text: text, by: by})
 		if !isKind(askErr, mailbox.NotFound) {
 			return kept, askErr
@@ -78,10 +86,15 @@ func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb,
 	if err != nil {
 		return Decision{}, err
 	}
+	if verb == "answer" {
+		verb, text = answerMeans(d.Kind, text)
+	}
 	if verb == "cancel" && d.Run != "" {
 		return d, a.Cancel(ctx, account, topOf(d.Run), by)
 	}
-	return a.settle(ctx, account, d.ID, verdict{verb: verb, text: text, by: by, n: n})
+	v := verdict{text: text, by: by}
+	v.verb, v.n = verbAndNumber(verb)
+	return a.settle(ctx, account, d.ID, v)
 }
 
 // verbAndNumber takes "continue 10" apart, by the words of a reply.
@@ -138,14 +151,23 @@ func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id str
 	if err != nil {
 		return d, nil, err
 	}
+	if v.verb == "edit" {
+		if err := a.finalArgs(ctx, account, &d, &v); err != nil {
+			return d, nil, err
+		}
+		to = outcomes[d.Kind][v.verb]
+	}
 	d.By, d.Verb, d.Reason = &v.by, v.verb, v.text
 	wake, err := a.wakeOps(ctx, account, d.Run, Event{At: a.now(), Decided: &EvDecided{
-		Decision: d.ID, Call: d.Call, Verb: v.verb, Text: v.text, By: v.by, N: v.n,
+		Decision: d.ID, Call: d.Call, Verb: v.verb, Text: v.text, By: v.by, N: v.n, Args: v.args, Again: len(d.Again) > 0,
 	}})
 	if err != nil {
 		return d, nil, err
 	}
 	ops := append(wake, closeOps(d, version, to)...)
+	if v.verb == "always" {
+		ops = append(ops, alwaysOps(d, v.by))
+	}
 	d.State = to
 	return d, ops, nil
 }
@@ -162,6 +184,18 @@ func (a *Agent) decidable(d Decision, v verdict) (DecisionState, error) {
 	if v.verb != "expire" && !d.Expires.IsZero() && v.by.At.After(d.Expires) {
 		return "", decideError(mailbox.Conflict, d, "too late: this expired on "+a.when(d.Expires)+"; nothing was done")
 	}
+	switch {
+	case v.verb == "answer" && strings.TrimSpace(v.text) == "":
+		return "", decideError(mailbox.Invalid, d, "the answer is empty")
+	case len(v.text) > maxAnswer:
+		return "", decideError(mailbox.Refused, d, fmt.Sprintf("the text is longer than %d KiB", maxAnswer>>10))
+	case v.verb == "always":
+		if why := mayAlways(d.Tool, a.judge(shownCall(d))); why != "" {
+			return "", decideError(mailbox.Refused, d, why)
+		}
+	case v.verb == "edit" && len(v.args) == 0:
+		return "", decideError(mailbox.Invalid, d, "an edit needs the new arguments: `pizza edit "+d.ID+"`")
+	}
 	return to, nil
 }
 
@@ -171,8 +205,11 @@ func decideError(kind mailbox.Kind, d Decision, text string) error {
 
 func wrongVerbText(d Decision, verb string) string {
 	how := "`pizza answer " + d.ID + " WORD`"
-	if d.Kind == decisionApproval {
-		how = "`pizza approve " + d.ID + "` or `pizza reject " + d.ID + "`"
+	switch d.Kind {
+	case decisionApproval:
+		how = "`pizza approve`, `reject`, `edit` or `answer` " + d.ID
+	case decisionQuestion:
+		how = "`pizza answer " + d.ID + " TEXT`"
 	}
 	return fmt.Sprintf("%q does not answer this; say %s, with %s", clip(verb, 32), strings.Join(d.Verbs(), ", "), how)
 }
@@ -180,8 +217,8 @@ func wrongVerbText(d Decision, verb string) string {
 // Verbs lists what a person may say to the decision.
 func (d Decision) Verbs() []string {
 	var list []string
-	for _, verb := range slices.Sorted(maps.Keys(outcomes[d.Kind])) {
-		if verb != "expire" {
+	for _, verb := range verbOrder {
+		if _, ok := outcomes[d.Kind][verb]; ok && (verb != "always" || d.Always) {
 			list = append(list, verb)
 		}
 	}
@@ -234,6 +271,9 @@ func closeOps(d Decision, version uint64, to DecisionState) []mailbox.Op {
 	}
 	d.State, d.Until, d.Crowd = to, time.Time{}, false
 	d.forgetCopy()
+	if !d.Remind.IsZero() {
+		ops, d.Remind = append(ops, mailbox.DeleteDue{Kind: DueRemind, Key: d.ID}), time.Time{}
+	}
 	return append(ops, decisionPut(d, version),
 		mailbox.DeleteDue{Kind: DueExpire, Key: d.ID},
 		mailbox.DeleteDue{Kind: DueWindow, Key: d.ID})

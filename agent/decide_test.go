@@ -79,9 +79,9 @@ func TestDecideRefuses(t *testing.T) {
 	}{
 		{"foreign", d.bob.Account, dec.ID, "approve", mailbox.NotFound, "no decision"},
 		{"unknown id", d.me.Account, "zzz", "approve", mailbox.NotFound, "no decision"},
-		{"verb of another kind", d.me.Account, dec.ID, "happened", mailbox.Invalid, "approve, reject, cancel"},
-		{"expire is no verb", d.me.Account, dec.ID, "expire", mailbox.Invalid, "approve, reject, cancel"},
-		{"no verb", d.me.Account, dec.ID, "", mailbox.Invalid, "approve, reject, cancel"},
+		{"verb of another kind", d.me.Account, dec.ID, "happened", mailbox.Invalid, "approve, reject, edit, answer, cancel"},
+		{"expire is no verb", d.me.Account, dec.ID, "expire", mailbox.Invalid, "approve, reject, edit, answer, cancel"},
+		{"no verb", d.me.Account, dec.ID, "", mailbox.Invalid, "approve, reject, edit, answer, cancel"},
 	} {
 		if err := ask(tt.account, tt.id, tt.verb); !isKind(err, tt.want) || !strings.Contains(textOfError(err), tt.text) {
 			t.Errorf("%s: %v, want %v with %q", tt.name, err, tt.want, tt.text)

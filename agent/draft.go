@@ -160,16 +160,19 @@ func (d *draft) step(ctx context.Context, act Todo) error {
 }
 
 // plan lets policy judge a call.
-func (d *draft) plan(_ context.Context, c Call) error {
-	p := d.judge(c)
+func (d *draft) plan(ctx context.Context, c Call) error {
+	p, err := d.weigh(ctx, c)
+	if err != nil {
+		return err
+	}
 	if p.Rule == tools.Invalid && d.s.a.gone(&d.st, c.Name) {
 		p.Reason = "The tool " + c.Name + " was taken away since this task began. Do without it."
 	}
-	return d.add(Event{Policy: &EvPolicy{Call: c.ID, Rule: string(p.Rule), Text: p.Reason}})
+	return d.add(Event{Policy: &EvPolicy{Call: c.ID, Rule: string(p.Rule), Text: p.Reason, By: p.By}})
 }
 
-// judge is policy: pure in the arguments and the grants. What it does not know it
-// does not allow.
+// judge is the tool's own rule: pure in the arguments and the grants. What it does not
+// know it does not allow.
 func (a *Agent) judge(c Call) tools.Plan {
 	if c.Bad != "" {
 		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + c.Bad}
@@ -205,6 +208,12 @@ func closing(c Call, expiry time.Duration) (status, text string) {
 		return endError, c.Why
 	case c.Decided.Verb == "happened":
 		return endOK, strings.TrimSpace("outcome confirmed by " + c.Decided.By.Login + ": it happened. " + c.Decided.Text)
+	case c.Decided.Verb == "answer" && c.Kind == decisionQuestion:
+		return endOK, c.Decided.Text
+	case c.Decided.Verb == "answer":
+		return endDenied, "Not done. The owner was asked to approve this call and answered instead: " + c.Decided.Text
+	case c.Kind == decisionQuestion:
+		return endError, fmt.Sprintf("The owner did not answer within %s. Go on without, or end and say what is missing.", days(expiry))
 	case c.Decided.Verb == "reject" && c.Decided.Text != "":
 		return endDenied, "The owner rejected this call. Reason: " + c.Decided.Text
 	case c.Decided.Verb == "reject":
@@ -249,12 +258,15 @@ func (d *draft) start(ctx context.Context, c Call) error {
 	if err != nil {
 		return err
 	}
-	p := d.judge(c)
+	p, err := d.weigh(ctx, c)
+	if err != nil {
+		return err
+	}
 	refused := ""
 	if p.Rule == tools.Deny || p.Rule == tools.Invalid {
 		refused = "Not allowed. " + p.Reason
 	} else if c.Decision != "" {
-		refused, err = d.s.a.unapproved(ctx, d.s.o, c, hashArgs(args))
+		refused, err = d.approved(ctx, c, args)
 	} else if p.Rule == tools.Ask && c.Rule == tools.Allow {
 		refused = "Not allowed: the rules changed since, and this call now needs a decision. Make it again if it is needed."
 	}

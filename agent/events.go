@@ -111,6 +111,8 @@ type EvPolicy struct {
 	Call string `json:"call"`
 	Rule string `json:"rule"`
 	Text string `json:"text,omitempty"` // why, for the model
+	// By is the row of policy that decided (Policy.ID); empty: the tool's own rule.
+	By string `json:"by,omitempty"`
 }
 
 // EvAsked opens a decision about a call; or, of kind limit and without a call, about
@@ -122,7 +124,7 @@ type EvAsked struct {
 	Limit    Limit  `json:"limit,omitempty"`
 }
 
-// EvDecided closes it. Verb: approve, edit, reject, answer, expire; for a question answer,
+// EvDecided closes it. Verb: approve, edit, always, reject, answer, expire; for a question answer,
 // expire; for an unknown outcome happened, repeat, stop, expire; for a limit continue, stop, expire.
 type EvDecided struct {
 	Decision string    `json:"decision"`
@@ -132,6 +134,8 @@ type EvDecided struct {
 	By       DecidedBy `json:"by"`
 	// Args are the canonical arguments that an edit puts in the place of the model's.
 	Args json.RawMessage `json:"args,omitempty"`
+	// Again: the owner is asked once more, about Args.
+	Again bool `json:"again,omitempty"`
 	// N is the number of "continue N", 0 without one.
 	N int `json:"n,omitempty"`
 }

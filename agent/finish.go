@@ -58,6 +58,7 @@ func (d *draft) finish(ctx context.Context, e ending) error {
 		dropped = th.cancelQueue(d.st.Cancel.By.At)
 		e.text += notWorkedOn(dropped)
 	}
+	e.text += d.expiredText()
 	out := a.lastMail(ctx, o, th, d, e)
 	if err := d.add(Event{Finished: &EvFinished{State: d.run.State, Mail: out.MessageID, Text: e.text}}); err != nil {
 		return err
@@ -268,6 +269,23 @@ func (d *draft) cancelText() string {
 	b.WriteString(d.unsureText())
 	b.WriteString(doneText(&d.st))
 	return b.String()
+}
+
+// expiredText tells what was not done because nobody decided in time.
+func (d *draft) expiredText() string {
+	var b strings.Builder
+	for _, t := range d.st.Turns {
+		for _, c := range t.Calls {
+			became := map[string]string{decisionApproval: "not done", decisionQuestion: "not answered"}[c.Kind]
+			if c.Decided != nil && c.Decided.Verb == "expire" && became != "" {
+				fmt.Fprintf(&b, "- %s: %s\n", d.s.a.sentence(c), became)
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n\nThis waited for you until it expired after %s:\n\n%s", days(d.s.a.opt.Expiry), b.String())
 }
 
 // sentence says what a call does, as a code span: its arguments come from a model.

@@ -288,6 +288,9 @@ func (d *draft) open(ctx context.Context, dec *Decision, out mail.Outgoing) erro
 	}
 	dec.Mail, dec.MailID, dec.Subject, dec.Text = add.ID, out.MessageID, out.Subject, mail.PlainText(out)
 	ref := MessageRef{Task: dec.Task, Run: dec.Run, Decision: dec.ID, Kind: kindOf(dec.Kind), Ours: true}
+	if dec.Remind = a.remindAt(*dec, dec.Created); !dec.Remind.IsZero() {
+		d.ops = append(d.ops, mailbox.PutDue{Due: mailbox.Due{Kind: DueRemind, Key: dec.ID, At: dec.Remind}})
+	}
 	d.ops = append(d.ops, add, decisionPut(*dec, 0), refPut(out.MessageID, ref),
 		mailbox.PutDue{Due: mailbox.Due{Kind: DueExpire, Key: dec.ID, At: dec.Expires}})
 	return nil

@@ -12,6 +12,9 @@ type own struct {
 	spec tools.Spec
 	// offer gives the spec as it is now, and whether there is anything to offer; nil: spec.
 	offer func(*Agent) (tools.Spec, bool)
+	// asks is the kind of decision that a call of it is: it never runs, the owner's answer
+	// is its result. Empty: it runs.
+	asks string
 	// plan is as of tools.Set.
 	plan func(*Agent, tools.Call) tools.Plan
 	// begin commits the intent of a call in a way of its own, with changes beside it. nil:
@@ -24,7 +27,7 @@ type own struct {
 
 // ownTools are offered to every run, after the tools of Options. It is a function because
 // the rows lead back to it.
-func ownTools() []own { return []own{taskTool(), readResult} }
+func ownTools() []own { return []own{taskTool(), askOwner, readResult} }
 
 // ownSpecs are the own tools as they are now.
 func (a *Agent) ownSpecs() []tools.Spec {

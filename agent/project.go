@@ -190,7 +190,7 @@ func results(calls []Call, limit int, handle bool) providers.Message {
 		c := &calls[i]
 		r := &providers.ToolResult{ID: c.ID, Name: c.Name, Content: noResult, Error: true}
 		if c.State == callSettled {
-			r.Content, r.Error = plain(c.shown(limit, handle)), c.End.Status != endOK
+			r.Content, r.Error = plain(ranText(*c)+c.shown(limit, handle)), c.End.Status != endOK
 		}
 		if strings.TrimSpace(r.Content) == "" {
 			r.Content = "(no output)"

@@ -247,7 +247,7 @@ func (e Event) words(names map[string]string) string {
 	case e.ModelFail != nil:
 		return fmt.Sprintf("model failed (%s), tried again later: %s", e.ModelFail.Class, e.ModelFail.Text)
 	case e.Policy != nil:
-		return fmt.Sprintf("policy for %s: %s", call, e.Policy.Rule)
+		return strings.TrimSuffix(fmt.Sprintf("policy for %s: %s (%s)", call, e.Policy.Rule, e.Policy.By), " ()")
 	case e.Asked != nil && e.Asked.Call == "":
 		return fmt.Sprintf("asked whether to go on (%s): decision %s", e.Asked.Limit, e.Asked.Decision)
 	case e.Asked != nil:
@@ -280,6 +280,12 @@ func (e Event) replyWords() string {
 func (e Event) decidedWords(call string) string {
 	by := e.Decided.By
 	text := fmt.Sprintf("%s: %s by %s (%s)", call, e.Decided.Verb, by.Login, by.Via)
+	if len(e.Decided.Args) > 0 {
+		text += ": " + short(string(e.Decided.Args))
+	}
+	if e.Decided.Again {
+		text += ", asked once more"
+	}
 	if e.Decided.Text != "" {
 		text += ": " + short(e.Decided.Text)
 	}

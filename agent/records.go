@@ -50,6 +50,7 @@ const (
 	DueForget  = "forget"  // key task id: the rest of a forgotten task goes
 	DueRetain  = "retain"  // key retain: tasks that ended long ago go
 	DueDrop    = "drop"    // key message id: a message in Tasks becomes a task
+	DueRemind  = "remind"  // key decision id: it is called to mind
 	DueLeaving = "leaving" // key message id: the window of what was taken out of Memory or Schedules ends
 )
 
@@ -191,6 +192,7 @@ const (
 	Deciding DecisionState = "deciding" // moved or deleted; decided at Until unless taken back
 	Approved DecisionState = "approved"
 	Rejected DecisionState = "rejected"
+	Edited   DecisionState = "edited"   // approved with other arguments
 	Answered DecisionState = "answered" // a question got its answer
 	Expired  DecisionState = "expired"
 	Dropped  DecisionState = "dropped" // the run ended before it was decided
@@ -199,7 +201,7 @@ const (
 // Decision is one thing only the owner can decide. ID is also its address token.
 type Decision struct {
 	ID    string          `json:"id"`   // 15 characters
-	Kind  string          `json:"kind"` // "approval", "unknown" (outcome); later "question", "limit"
+	Kind  string          `json:"kind"` // "approval", "unknown" (outcome), "question", "limit"
 	Task  string          `json:"task"`
 	Run   string          `json:"run"`
 	Call  string          `json:"call"` // call id in the journal
@@ -210,10 +212,23 @@ type Decision struct {
 	// Month is what a question about a month's cap is about, as in 2026-12. It has no run.
 	Month string `json:"month,omitempty"`
 	// Sentence says what the call does, as the mail does.
-	Sentence string            `json:"sentence,omitempty"`
-	State    DecisionState     `json:"state"`
-	Mail     mailbox.MessageID `json:"mail"` // its message
-	MailID   string            `json:"mail_id"`
+	Sentence string `json:"sentence,omitempty"`
+	// Schema is the hash of the tool's schema when it was asked; a call is not made under
+	// another one.
+	Schema string `json:"schema,omitempty"`
+	// Always: "always" may be said.
+	Always bool `json:"always,omitempty"`
+	// Edited are the final arguments of an edit, canonical; Again the changed ones of which
+	// the owner is asked once more, in a decision of its own.
+	Edited json.RawMessage `json:"edited,omitempty"`
+	Again  []string        `json:"again,omitempty"`
+	// Used is the attempt that was begun on it: it is good for no other call.
+	Used int `json:"used,omitempty"`
+	// Remind is when the owner is reminded of it next; zero: never.
+	Remind time.Time         `json:"remind,omitzero"`
+	State  DecisionState     `json:"state"`
+	Mail   mailbox.MessageID `json:"mail"` // its message
+	MailID string            `json:"mail_id"`
 	// Text is the plain text of the mail as sent, for subtraction from replies.
 	Text    string    `json:"text"`
 	Created time.Time `json:"created"`

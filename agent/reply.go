@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -141,7 +142,15 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 			return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, mail.DifferenceText(a.about(d), diff))
 		}
 	}
-	return a.decideByReply(ctx, in, p, d, version, verdict{verb: verb, text: said.Text, by: in.by(a.now()), n: said.N})
+	v := verdict{verb: verb, text: said.Text, by: in.by(a.now()), n: said.N}
+	if said.Verb == mail.Edit {
+		v.text = ""
+		if v.args, err = editedArgs(d, r.Text); err != nil {
+			p.receipt.Note = "not decided; see your inbox"
+			return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, mail.EditProblemText(a.about(d), editProblem(err)))
+		}
+	}
+	return a.decideByReply(ctx, in, p, d, version, v)
 }
 
 // answersAnother reports whether the mail is a reply to the mail of another decision
@@ -154,9 +163,13 @@ func (a *Agent) answersAnother(ctx context.Context, in *intake, d Decision) (boo
 func (a *Agent) decideByReply(ctx context.Context, in *intake, p *plan, d Decision, version uint64, v verdict) error {
 	decided, ops, err := a.decideOps(ctx, in.account(), d.ID, v)
 	var me *mailbox.Error
-	if errors.As(err, &me) && me.Kind == mailbox.Refused {
+	if errors.As(err, &me) && (me.Kind == mailbox.Refused || me.Kind == mailbox.Invalid) {
+		text := capital(me.Text) + ".\n"
+		if v.verb == "edit" {
+			text = mail.EditProblemText(a.about(d), me.Text)
+		}
 		p.receipt.Note = "not decided; see your inbox"
-		return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, capital(me.Text)+".\n")
+		return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, text)
 	}
 	if errors.As(err, &me) && me.Text != "" { // expired, or decided a moment ago
 		p.receipt.Note = "too late; see your inbox"
@@ -166,12 +179,44 @@ func (a *Agent) decideByReply(ctx context.Context, in *intake, p *plan, d Decisi
 		return err
 	}
 	p.receipt.Note = v.verb
-	if s := decided.State; s == Approved || s == Rejected {
+	if s := decided.State; s == Approved || s == Rejected || s == Edited {
 		p.receipt.Note = string(s)
 	}
 	p.add(ops...)
+	if decided.Edited != nil && len(decided.Again) == 0 { // else the next question shows it
+		err = a.tellEdited(ctx, in, p, decided)
+	}
 	p.done = append(p.done, func() { a.logDecision(ctx, decided) })
-	return nil
+	return err
+}
+
+// editedArgs are the arguments that the block of a reply makes of those that were shown.
+func editedArgs(d Decision, text string) (json.RawMessage, error) {
+	sent, ok := mail.FindBlock(d.Text, d.Nonce)
+	if !ok {
+		return nil, mail.ErrNoBlock
+	}
+	return mail.EditedArgs(d.Args, sent, d.Nonce, text)
+}
+
+// editProblem says what is wrong with an edit, to a person.
+func editProblem(err error) string {
+	if errors.Is(err, mail.ErrNoBlock) {
+		return "your reply does not hold the arguments with both the marks around them"
+	}
+	return strings.TrimPrefix(err.Error(), mail.ErrBlock.Error()+": ")
+}
+
+// tellEdited shows the final arguments of an edit that is not asked about once more.
+func (a *Agent) tellEdited(ctx context.Context, in *intake, p *plan, d Decision) error {
+	c := shownCall(d)
+	c.Args = d.Edited
+	about := a.about(d)
+	about.Sentence = cmp.Or(a.judge(c).Sentence, about.Sentence)
+	text, attach := mail.EditedText(about, d.Tool, d.Edited, d.Nonce)
+	return a.tellOps(ctx, in, p, MessageRef{Task: d.Task, Run: d.Run, Decision: d.ID}, note{
+		subject: "Approved with your changes: " + d.Subject, text: text, attach: attach,
+	})
 }
 
 // changedBlock compares the arguments as the reply shows them with those we sent.
@@ -193,7 +238,7 @@ func (a *Agent) about(d Decision) mail.About {
 	if d.Kind != decisionApproval {
 		kind = d.Kind
 	}
-	return mail.About{Kind: kind, Sentence: cmp.Or(d.Sentence, d.Subject), Expires: a.local(d.Expires)}
+	return mail.About{Kind: kind, Sentence: cmp.Or(d.Sentence, d.Subject), Expires: a.local(d.Expires), Always: d.Always}
 }
 
 // lateText says what became of a decision.
@@ -246,6 +291,7 @@ type note struct {
 	kind    string // KindNotice when empty
 	subject string
 	text    string
+	attach  []byte   // arguments that the text shows in part
 	answers Inbound  // the mail it answers, if any
 	chain   []string // References up to that
 	ref     MessageRef
@@ -261,7 +307,7 @@ func (a *Agent) noteOps(ctx context.Context, o owner, n note) ([]mailbox.Op, err
 	out := mail.Outgoing{
 		From: pizza, To: mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
 		Subject: n.subject, MessageID: msgid.New(), Date: a.now(), AutoSubmitted: "auto-replied",
-		Headers: [][2]string{{"X-Pizza-Kind", n.kind}}, Plain: n.text,
+		Headers: [][2]string{{"X-Pizza-Kind", n.kind}}, Plain: n.text, Attachments: argumentsFile(n.attach),
 	}
 	if id := n.answers.MessageID; id != "" {
 		out.InReplyTo, out.References = id, append(n.chain, id)

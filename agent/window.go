@@ -33,6 +33,7 @@ func (a *Agent) dueHandlers() map[string]dueHandler {
 		DueForget:  a.forgetDue,
 		DueRetain:  a.retain,
 		DueDrop:    a.takeDrop,
+		DueRemind:  a.remind,
 		DueLeaving: a.endLeaving,
 		DueMonth:   a.tendMonth,
 	}

@@ -70,6 +70,7 @@ func (a *app) build(ctx context.Context) error {
 		Location: a.settings.Location(), Limits: a.settings.limits(), Retry: a.settings.retry(), Account: a.settings.account, Keep: a.settings.Keep(),
 		Subagents: a.settings.workers, WorkerLimits: a.settings.workerLimits(),
 		WorkerDepth: a.settings.workerDepth(), WorkerFanout: a.settings.Limits.WorkerFanout,
+		Policies: a.settings.watcher.Policies, Remind: a.settings.Limits.Reminder(),
 	})
 	if err != nil {
 		return err

@@ -197,34 +197,37 @@ func newDecide(g *globals, use, short string) *cobra.Command {
 	if verb == "answer" {
 		least = 2
 	}
-	long := ""
+	long, always := "", false
 	if verb == "answer" {
-		long = "Answer a question that `pizza action` or `pizza inbox` lists with an id: what became of an action\n" +
-			"that was cut off (happened, repeat or stop), whether a task goes on at a limit (continue, continue 10 or\n" +
-			"stop), whether a restored store goes on (continue or stop),\n" +
-			"whether notes or schedules that were put back are deleted (delete or keep)."
+		long = "Answer a question that `pizza action` or `pizza inbox` lists with an id: what the agent wants to know\n" +
+			"(your whole text), what became of an action that was cut off (happened, repeat or stop), whether a task\n" +
+			"goes on at a limit (continue, continue 10 or stop), whether a restored store goes on (continue or stop),\n" +
+			"whether notes or schedules that were put back are deleted (delete or keep). For an approval, the text\n" +
+			"goes to the agent in the place of a decision."
 	}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Args: cobra.MinimumNArgs(least),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wantID(args); err != nil {
 				return err
 			}
 			d := decision{ID: args[0], Verb: verb, Text: strings.Join(args[1:], " ")}
-			if verb == "answer" {
-				d.Verb, d.Text, _ = strings.Cut(strings.TrimSpace(d.Text), ":")
-				d.Verb, d.Text = strings.ToLower(d.Verb), strings.TrimSpace(d.Text)
+			if always {
+				d.Verb = "always"
 			}
 			return g.with(cmd, func(s service) error {
 				done, err := s.Decide(cmd.Context(), g.account, d)
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", done.State, visible(done.Subject))
-				return err
+				return printDecided(cmd.OutOrStdout(), done)
 			})
 		},
 	}
+	if verb == "approve" {
+		cmd.Flags().BoolVar(&always, "always", false, "and use this tool in this task from now on without asking; pizza policies lists that")
+	}
+	return cmd
 }
 
 // wantID refuses an id that is empty, as an unset variable in a script gives it.

@@ -71,6 +71,7 @@ func controlRoutes(s service) http.Handler {
 		var c credentialRequest
 		answer(w, r, &c, func(ctx context.Context) (any, error) { return struct{}{}, s.RemoveCredential(ctx, c) })
 	})
+	policyRoutes(mux, s)
 	mux.HandleFunc("GET /backup", serveBackup(s))
 	mux.HandleFunc("GET /of/{account}/export", serveExport(s))
 	mux.HandleFunc("POST /of/{account}/import", serveImport(s))

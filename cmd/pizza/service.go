@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,8 @@ type service interface {
 	Usage(ctx context.Context, account, when string) (agent.Usage, error)
 	// Forget drops what was made of a task that has ended.
 	Forget(ctx context.Context, account, id string) (agent.Forgot, error)
+	Policies(ctx context.Context, account string) ([]agent.Policy, error)
+	RevokePolicy(ctx context.Context, account, id string) error
 	// Wait returns when the task has no live run or waits for a person.
 	Wait(ctx context.Context, account, task string) (outcome, error)
 
@@ -60,6 +63,8 @@ type decision struct {
 	ID   string `json:"id"`
 	Verb string `json:"verb"`
 	Text string `json:"text,omitempty"`
+	// Args are the final arguments of the verb edit.
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // item is one line of a mailbox as the commands list it.
@@ -213,6 +218,9 @@ func (a *app) Decide(ctx context.Context, account string, d decision) (agent.Dec
 	who, err := a.identity(ctx, account)
 	if err != nil {
 		return agent.Decision{}, err
+	}
+	if d.Verb == "edit" {
+		return a.agent.Edit(ctx, who.Account, d.ID, d.Args, by(who))
 	}
 	return a.agent.Decide(ctx, who.Account, d.ID, d.Verb, d.Text, by(who))
 }

@@ -11,7 +11,7 @@ import (
 // atOnce reports whether a change of the setting acts on a running server: these are
 // the ones that are asked of the watcher on every use. The others are read at the start.
 func atOnce(key string) bool {
-	return key == "grants" || key == "model" || strings.HasPrefix(key, "accounts.") || strings.HasPrefix(key, "providers.") ||
+	return key == "grants" || key == "policies" || key == "model" || strings.HasPrefix(key, "accounts.") || strings.HasPrefix(key, "providers.") ||
 		strings.HasPrefix(key, "workers.")
 }
 

@@ -153,8 +153,12 @@ func runHead(run agent.ShownRun) string {
 // printOpen lists the decisions that wait and how to answer them.
 func printOpen(w io.Writer, s agent.Shown) error {
 	for _, d := range s.Open {
-		answers := "pizza approve " + d.ID + "   or   pizza reject " + d.ID
-		if d.Kind != "approval" {
+		answers := "pizza approve|reject|edit|answer " + d.ID
+		switch d.Kind {
+		case "approval":
+		case "question":
+			answers = "pizza answer " + d.ID + " TEXT"
+		default:
 			answers = "pizza answer " + d.ID + " " + strings.Join(d.Verbs(), "|")
 		}
 		if _, err := fmt.Fprintf(w, "\nopen: %s\n  %s\n", visible(d.Subject), answers); err != nil {
@@ -176,6 +180,9 @@ func printDecision(w io.Writer, d agent.Decision) error {
 	text := fmt.Sprintf("decision %s: %s\n%s\n", d.ID, visible(d.Subject), how)
 	if d.Tool != "" {
 		text += fmt.Sprintf("%s %s\n", d.Tool, visible(string(d.Args)))
+	}
+	if d.Edited != nil {
+		text += "with your changes: " + visible(string(d.Edited)) + "\n"
 	}
 	if d.Reason != "" {
 		text += "reason: " + visible(d.Reason) + "\n"

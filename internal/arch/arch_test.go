@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"web":                  {"mailbox", "internal/config", "internal/mime"},
 	"agent":                {"mailbox", "providers", "skills", "internal/..."},
 	"providers/...":        {"providers", "providers/..."},
-	"internal/config":      {"internal/levenshtein"},
+	"internal/config":      {"internal/levenshtein", "internal/policy"},
 	"internal/mail":        {"internal/mime", "internal/unseen"},
 	"internal/mailfile":    {"internal/mutf7"},
 	"internal/scram":       {"mailbox"},

@@ -12,7 +12,8 @@
 // Plain-text listeners are for loopback addresses only: passwords and mail would cross
 // the network readable by everybody on it.
 //
-// The package is a leaf: it imports nothing of this module but internal/levenshtein.
+// The package is a leaf: it imports nothing of this module but internal/levenshtein and
+// internal/policy.
 package config
 
 import (
@@ -21,6 +22,8 @@ import (
 	"time"
 
 	_ "time/tzdata" // zones on machines that have none
+
+	"pizza/internal/policy"
 )
 
 // FileName is the settings file in the data root.
@@ -45,6 +48,9 @@ type Settings struct {
 	Grants []Grant `json:"grants,omitempty"`
 	// Workers are agents that tasks may give work to, by name.
 	Workers map[string]Worker `json:"workers,omitempty"`
+	// Policies say which tools may do what: allow, ask or deny. Of those that apply the
+	// strictest counts.
+	Policies []policy.Row `json:"policies,omitempty"`
 	// Limits keep a mistake from becoming expensive.
 	Limits Limits `json:"limits"`
 	// ActionInInbox also puts open decisions into INBOX, which mail programs announce.
@@ -117,6 +123,7 @@ type Limits struct {
 	RetryHours        int `json:"retry_hours"`         // hours in which they are tried. 24
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
+	ReminderHours     int `json:"reminder_hours"`      // hours between reminders of open decisions; 0 sends none. 0
 	MoveWindowSeconds int `json:"move_window_seconds"` // seconds in which a decision by move can be taken back. 15
 
 	// Further limits of a run with its workers, likewise. 0: none.
@@ -208,6 +215,9 @@ func (s Settings) Keep() time.Duration { return time.Duration(s.KeepDays) * 24 *
 
 // MoveWindow is how long a decision by move can be taken back.
 func (l Limits) MoveWindow() time.Duration { return time.Duration(l.MoveWindowSeconds) * time.Second }
+
+// Reminder is how often a person is reminded of an open decision; 0: never.
+func (l Limits) Reminder() time.Duration { return time.Duration(l.ReminderHours) * time.Hour }
 
 // Location is the zone of TimeZone, which has been validated.
 func (s Settings) Location() *time.Location {

@@ -126,7 +126,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
 	want := []string{
 		`settings.json:2:38: listen.imasp: unknown key; did you mean "imap"?`,
 		`settings.json:3:3: modle: unknown key; did you mean "model"?`,
-		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, workers, limits, action_in_inbox, keep_days, accounts, time_zone`,
+		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, workers, policies, limits, action_in_inbox, keep_days, accounts, time_zone`,
 		`settings.json:5:21: model: must be text in quotes: "..."`,
 		`settings.json:7:25: limits.workers: must be a whole number`,
 		`settings.json:7:51: limits.tool_calls: comes twice`,
@@ -673,5 +673,58 @@ func TestLimitsOfMoneyAndTheMonth(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	dir := root(t, `{"policies": [
+  {"tool": "write_file", "rule": "ask", "args": {"path": "/local/x/*", "pay.amount": ">100"}},
+  {"tool": "delete_file", "rule": "deny", "skill": "orders"}
+]}`)
+	now := time.Now()
+	w, err := Watch(Sources{Root: dir, Getenv: noEnv}, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := w.Policies()
+	if len(rows) != 2 || rows[0].Args["pay.amount"] != ">100" || rows[1].Name != "policies[1]" || rows[1].Skill != "orders" {
+		t.Fatalf("%+v", rows)
+	}
+	wrong := `{"policies": [
+  {"tool": "write_file", "rule": "maybe"},
+  {"tool": "read_file", "rule": "deny"},
+  {"tool": "list_folder", "rule": "allow"},
+  {"tool": "a b", "rule": "deny", "args": {"x y": ">much"}},
+  {"tool": "move_file", "rule": "deny", "arg": {}}
+]}`
+	_, err = Resolve(Sources{Root: root(t, wrong), Getenv: noEnv})
+	want := []string{
+		`settings.json:2:34: policies[0].rule: "maybe" must be allow, ask or deny`,
+		`settings.json:5:12: policies[3].tool: "a b" is no name`,
+		`settings.json:5:51: policies[3].args.x y: `,
+		`settings.json:5:51: policies[3].args.x y: ">much" begins like a comparison`,
+		`settings.json:6:41: policies[4].arg: unknown key; did you mean "args"?`,
+	}
+	got := problemsOf(t, err)
+	for _, line := range want {
+		if !slices.ContainsFunc(got, func(g string) bool { return strings.HasPrefix(g, line) }) {
+			t.Errorf("no problem %s among\n%s", line, strings.Join(got, "\n"))
+		}
+	}
+	// While it is wrong, what held holds, and what the file wants to be stricter as well.
+	write(t, dir, wrong)
+	now = now.Add(2 * checkEvery)
+	var names []string
+	for _, r := range w.Policies() {
+		names = append(names, r.Rule+" "+r.Tool)
+	}
+	if got, want := strings.Join(names, ", "), "ask write_file, deny delete_file, maybe write_file, deny read_file, deny a b, deny move_file"; got != want {
+		t.Errorf("in force: %s\nwant %s", got, want)
+	}
+	write(t, dir, `{"policies": []}`)
+	now = now.Add(2 * checkEvery)
+	if rows := w.Policies(); len(rows) != 0 {
+		t.Errorf("after it was corrected: %v", rows)
 	}
 }

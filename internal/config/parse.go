@@ -235,6 +235,9 @@ func (d *document) assignStruct(n *node, v reflect.Value, path string) {
 	var names []string
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		fields[name] = v.Field(i)
 		names = append(names, name)
 	}

@@ -77,6 +77,9 @@ func Resolve(src Sources) (*Resolved, error) {
 func resolve(src Sources, data []byte) (*Resolved, error) {
 	s, doc := parse(FileName, data)
 	r := &Resolved{Settings: s, From: map[string]string{}}
+	for i := range r.Policies {
+		r.Policies[i].Name = fmt.Sprintf("policies[%d]", i)
+	}
 	r.override(src, doc)
 	p := &doc.found
 	p.where = func(key string) string {

@@ -46,6 +46,11 @@ func (s Settings) validate(p *problems, capabilities []string) {
 	if s.KeepDays < 0 || s.KeepDays > 36_500 {
 		p.add("keep_days", "%d is not between 0 and 36500", s.KeepDays)
 	}
+	for i, row := range s.Policies {
+		for _, wrong := range row.Check() {
+			p.add(fmt.Sprintf("policies[%d].%s", i, wrong.Key), "%s", wrong.Text)
+		}
+	}
 	s.Limits.validate(p)
 	if _, err := time.LoadLocation(s.TimeZone); err != nil {
 		p.add("time_zone", "%q is no time zone: write one as in Europe/Berlin", s.TimeZone)
@@ -199,6 +204,7 @@ func (l Limits) validate(p *problems) {
 		{"retry_hours", l.RetryHours, 1, 720},
 		{"max_message_mb", l.MaxMessageMB, 1, 1024},
 		{"expiry_days", l.ExpiryDays, 1, 365},
+		{"reminder_hours", l.ReminderHours, 0, 8760},
 		{"move_window_seconds", l.MoveWindowSeconds, 0, 3600},
 		{"imap_connections", l.IMAPConnections, 1, 100_000},
 		{"connections_per_account", l.ConnectionsPerAccount, 1, 10_000},

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"pizza/internal/policy"
 )
 
 // checkEvery is how often Current looks at the file.
@@ -23,6 +25,7 @@ type Watcher struct {
 	mu      sync.Mutex // guards below
 	current *Resolved
 	err     error
+	wrong   []policy.Row // of the file as it is now, when it has become wrong
 	onError func(error)
 	onRead  func(old, now *Resolved)
 	seen    stamp
@@ -75,6 +78,10 @@ func (w *Watcher) Current() *Resolved {
 	w.seen = seen
 	next, err := Resolve(w.src)
 	w.note(err)
+	w.wrong = nil
+	if err != nil && next != nil {
+		w.wrong = next.Policies
+	}
 	if err == nil {
 		old := w.current
 		w.current = next
@@ -83,6 +90,22 @@ func (w *Watcher) Current() *Resolved {
 		}
 	}
 	return w.current
+}
+
+// Policies are the rows of policy that hold: those of the settings that do and, while the
+// file is wrong, also those of the file that ask, deny or do not parse. A rule with a
+// mistake must not be passed over, and one that allows must not come into force by it.
+func (w *Watcher) Policies() []policy.Row {
+	rows := w.Current().Policies
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.wrong {
+		if r.Rule != policy.Allow || len(r.Check()) > 0 {
+			r.Name += " of the file as it is now"
+			rows = append(rows[:len(rows):len(rows)], r)
+		}
+	}
+	return rows
 }
 
 // note keeps err and tells of it, once for as long as it is the same.

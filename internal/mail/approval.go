@@ -26,6 +26,8 @@ type Approval struct {
 	ReplyAddress string          // pizza+a.<token>@…
 	Subject      string          // of the approval mail
 	Reason       string          // the agent's, plain; 500 characters are shown
+	Always       bool            // "always" is possible
+	Again        string          // what was changed by an edit that this asks about once more, in words
 }
 
 // Unknown is a question about a call whose outcome is not known; the fields are
@@ -50,17 +52,36 @@ func ApprovalText(a Approval) (plain, html string, attachArgs []byte) {
 	d := &document{}
 	d.say(sentence(a.Sentence))
 	d.maySay(a.By)
+	if a.Again != "" {
+		d.say("You are asked once more because you changed " + oneLine(a.Again) + ". These are the final arguments:")
+	}
 	attachArgs = d.arguments(a.Tool, a.Args, a.Nonce)
 	d.say(expiry(a.Expires) + " Without an answer it will not be done.")
-	d.list("To decide, reply to this mail. The first line must be one word:",
-		"Write the word approve and it is done, exactly so, once.",
-		"Write the word reject and it is not done. You may add why,",
-		"after a colon or on the lines below; the agent reads it.")
+	d.list("To decide, reply to this mail. The first line must be one of these:", approvalWords(a.Always)...)
 	d.say("You can also move this mail to the folder Action/Approve or Action/Reject.")
 	d.links("Or use a link, which writes that reply for you to send:", a.ReplyAddress, a.Subject,
 		"approve", "reject")
 	d.agentSays(a.Reason)
 	return d.plain.String(), d.html.String(), attachArgs
+}
+
+// approvalWords says which words decide an approval. No line is one of them alone.
+func approvalWords(always bool) []string {
+	words := []string{
+		"Write the word approve and it is done, exactly so, once.",
+		"Write the word reject and it is not done. You may add why,",
+		"after a colon or on the lines below; the agent reads it.",
+		"Write the word edit to change it first: keep the arguments in",
+		"your reply, with both their marks, and change them there.",
+		"Write answer, a colon and a text to tell the agent something",
+		"instead; it is not done then.",
+		"Write the words cancel task to end the whole task.",
+	}
+	if always {
+		words = append(words, "Write the word always and it is done, and this tool is not asked",
+			"about again in this task (pizza policies takes that back).")
+	}
+	return words
 }
 
 // UnknownText asks happened, repeat or stop about a call that was cut off; results as

@@ -105,6 +105,9 @@ func ParseDecision(kind, newText string) (d Decision, o Outcome, why string) {
 	case ForResult, ForStatus:
 		return t.asMessage()
 	}
+	if t.inline && kind == ForApproval && bareVerb(t.first()) == string(Edit) {
+		t = t.aboveQuote() // the rest is the block, changed in the quote
+	}
 	if t.inline {
 		return d, Unclear, "your words stand between quoted lines, so it is not certain which of them decide"
 	}
@@ -121,16 +124,21 @@ func ParseDecision(kind, newText string) (d Decision, o Outcome, why string) {
 // decisionText is the text of a reply, prepared.
 type decisionText struct {
 	lines  []string // visible, trimmed, without a leading '>', non-empty ones and, between them, empty ones
+	above  int      // how many of them stand before the first quoted one
 	inline bool     // quoted and unquoted lines are mixed
 }
 
 func readLines(text string) decisionText {
 	var t decisionText
 	quoted, plain := 0, 0
+	quotedAt := -1
 	for _, l := range splitLines(cutSignature(visible(text))) {
 		l = strings.TrimSpace(l)
 		if strings.HasPrefix(l, ">") {
 			quoted++
+			if quotedAt < 0 {
+				quotedAt = len(trimBlank(t.lines))
+			}
 			l = strings.TrimSpace(strings.TrimLeft(l, "> "))
 		} else if l != "" {
 			plain++
@@ -139,7 +147,16 @@ func readLines(text string) decisionText {
 	}
 	t.lines = trimBlank(t.lines)
 	t.inline = quoted > 0 && plain > 0
+	t.above = quotedAt
 	return t
+}
+
+// aboveQuote is what stands before the first quoted line, if anything does.
+func (t decisionText) aboveQuote() decisionText {
+	if t.above < 1 {
+		return t
+	}
+	return decisionText{lines: trimBlank(t.lines[:t.above])}
 }
 
 func trimBlank(lines []string) []string {

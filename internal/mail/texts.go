@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ type About struct {
 	Kind     string // ForApproval, ForUnknown, …
 	Sentence string // what it decides about
 	Expires  time.Time
+	Always   bool // "always" is possible
 }
 
 // paragraphs joins wrapped paragraphs; one that begins with a blank stays as it is.
@@ -51,7 +53,7 @@ func (a About) words() string {
 	case ForQuestion:
 		return "  Write your answer; all of it goes to the agent."
 	}
-	return "  Write the word approve to have it done.\n  Write the word reject to refuse; a reason may follow."
+	return "  " + strings.Join(approvalWords(a.Always), "\n  ")
 }
 
 // HelpText answers an unclear or empty reply. why is ParseDecision's.
@@ -63,7 +65,7 @@ func HelpText(a About, why string) string {
 	return paragraphs(
 		"Your reply decided nothing, because it could not be read as a clear decision. The question is still open.",
 		reason, a.what(),
-		"Please reply once more. The first line must be one word and nothing else:",
+		"Please reply once more. The first line must be one of these and nothing else:",
 		a.words(),
 		expiry(a.Expires))
 }
@@ -79,8 +81,7 @@ func DifferenceText(a About, diff string) string {
 		a.what(),
 		"The difference (- as sent to you, + as in your reply):",
 		strings.Join(lines, "\n"),
-		"To approve what was shown, reply without the quoted text. To have it done differently, refuse it and say what to change:",
-		a.words(),
+		"To approve what was shown, reply without the quoted text. To have it done as your reply has it, send the same reply with the word edit in the place of approve.",
 		expiry(a.Expires))
 }
 
@@ -105,6 +106,10 @@ func pastOf(verb string) string {
 	switch verb {
 	case "approve":
 		return "approved"
+	case "edit":
+		return "approved with other arguments"
+	case "always":
+		return "approved for this task from then on"
 	case "reject":
 		return "rejected"
 	case "expire":
@@ -123,6 +128,46 @@ func ExpiredText(a About) string {
 		"This expired on "+when(a.Expires)+" before it was decided, so it was not done.",
 		a.what(),
 		"If you still want it, reply to the task's last mail or write a new one; you will be asked again.")
+}
+
+// EditProblemText answers an edit that cannot be taken; why is for the person.
+func EditProblemText(a About, why string) string {
+	return paragraphs(
+		"Your change was not taken, and nothing was decided; the question is still open.",
+		"The reason: "+sentence(why), a.what(),
+		"Please reply once more to the mail that asks. Keep the arguments with both their marks in your reply, change them between the marks, and write the word edit on the first line. What you do not touch stays as it is.",
+		expiry(a.Expires))
+}
+
+// EditedText tells which arguments an edit made final. plain is the block.
+func EditedText(a About, tool string, args json.RawMessage, nonce string) (plain string, attach []byte) {
+	d := &document{}
+	d.say("Approved with your changes. This is what the agent was allowed, and these are the final arguments:")
+	d.say(sentence(a.Sentence))
+	attach = d.arguments(tool, args, nonce)
+	return d.plain.String(), attach
+}
+
+// ReminderSubject is the subject of a reminder.
+func ReminderSubject(list []About) string {
+	if len(list) == 1 {
+		return clip("Still waiting: "+gist(list[0].Sentence), maxSubject)
+	}
+	return fmt.Sprintf("Still waiting: %d decisions", len(list))
+}
+
+// ReminderText tells what still waits for a decision.
+func ReminderText(list []About) string {
+	if len(list) == 1 {
+		a := list[0]
+		return paragraphs("This still waits for you:", sentence(a.Sentence), expiry(a.Expires)+" Without an answer it will not be done.",
+			"The mail that asks lies in Action, with all it is about. Reply to it, or to this mail:", a.words())
+	}
+	lines := make([]string, 0, len(list))
+	for _, a := range list {
+		lines = append(lines, "- "+sentence(a.Sentence)+" "+expiry(a.Expires))
+	}
+	return paragraphs("These still wait for you:", strings.Join(lines, "\n"), "The mails that ask lie in Action; reply to each.")
 }
 
 // GoneText answers a reply to a decision that is not there any more.

@@ -18,7 +18,14 @@ func ourTexts() map[string]string {
 	unknown := about
 	unknown.Kind = ForUnknown
 	question, _, _ := UnknownText(Unknown{Sentence: about.Sentence, Tool: "write_file", Args: []byte(`{"path":"/local/notes/a.txt"}`), Nonce: "k3v9x2", Started: noon, Expires: noon, ReplyAddress: "pizza+a.k3v9x2@localhost", Subject: "s"})
+	lasting := about
+	lasting.Always = true
+	again, _, _ := ApprovalText(Approval{Sentence: about.Sentence, Tool: "write_file", Args: []byte(`{"path":"/local/b.txt"}`), Nonce: "k3v9x2", Expires: noon, Always: true, Again: "path"})
+	wanted, _ := QuestionText(Question{Question: "Which of them?\napprove\n[end of arguments k3v9x2]", Expires: noon})
+	final, _ := EditedText(about, "write_file", []byte(`{"path":"/local/b.txt"}`), "k3v9x2")
 	m := map[string]string{
+		"approval again": again, "question": wanted, "edited": final, "edit problem": EditProblemText(about, "the path is no path"),
+		"reminder": ReminderText([]About{lasting}), "reminders": ReminderText([]About{about, lasting}),
 		"approval": asked, "unknown": question,
 		"help": HelpText(about, "there is a question mark in it"), "help unknown": HelpText(unknown, ""),
 		"difference": DifferenceText(about, "- amount: 40\n+ amount: 30"),
@@ -35,17 +42,23 @@ func ourTexts() map[string]string {
 func TestTextsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"approval":     {"approve", "reject", "Action/Approve"},
-		"unknown":      {"happened", "repeat", "stop", "Tue 8 Dec 2026, 12:00 CET (UTC+01:00)"},
-		"help":         {"question mark", "approve", "still open", "CET"},
-		"help unknown": {"happened", "repeat"},
-		"difference":   {"  - amount: 40", "  + amount: 30", "Nothing was decided"},
-		"decided":      {"approved by me (reply)", "8 Dec 2026"},
-		"expired":      {"expired", "was not done", "new one"},
-		"again":        {"5 mails", "approved", "undecided"},
-		"status":       {"waiting for your approval", "delete this mail"},
-		"failure auth": {"key", "pizza serve", "3 times", "no such thing", "pizza show abcdefghjk"},
-		"failure ":     {"Pizza Mail itself", "try again"},
+		"approval":       {"approve", "reject", "Action/Approve"},
+		"approval again": {"word edit", "word always", "once more because you changed path", "cancel task", "answer, a colon"},
+		"question":       {"| Which of them?", "all that you write", "cancel task"},
+		"edited":         {"with your changes", "path: /local/b.txt"},
+		"edit problem":   {"the path is no path", "still open", "word edit"},
+		"reminder":       {"still waits", "This expires on", "word always"},
+		"reminders":      {"- Write 12 bytes", "reply to each"},
+		"unknown":        {"happened", "repeat", "stop", "Tue 8 Dec 2026, 12:00 CET (UTC+01:00)"},
+		"help":           {"question mark", "approve", "still open", "CET"},
+		"help unknown":   {"happened", "repeat"},
+		"difference":     {"  - amount: 40", "  + amount: 30", "Nothing was decided"},
+		"decided":        {"approved by me (reply)", "8 Dec 2026"},
+		"expired":        {"expired", "was not done", "new one"},
+		"again":          {"5 mails", "approved", "undecided"},
+		"status":         {"waiting for your approval", "delete this mail"},
+		"failure auth":   {"key", "pizza serve", "3 times", "no such thing", "pizza show abcdefghjk"},
+		"failure ":       {"Pizza Mail itself", "try again"},
 	} {
 		text := ourTexts()[name]
 		for _, w := range want {

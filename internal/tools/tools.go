@@ -77,6 +77,15 @@ type Plan struct {
 	Rule     Rule
 	Sentence string // what will happen, one sentence in plain words, from the real arguments
 	Reason   string // why it is denied or invalid, for the model
+	// Effect says what the call does to the world. Undeclared, the zero value, may be
+	// anything: such a call is asked about each time.
+	Effect Effect
+	// Exact has those arguments that can be written in several ways in the one spelling
+	// that policies compare, by name.
+	Exact map[string]string
+	// Weighty are arguments on which, beside those that Weighty knows by their names, an
+	// edit is asked about once more.
+	Weighty []string
 }
 
 // Workspace is the run's own files.
@@ -204,7 +213,7 @@ func (f *Files) prepare(c Call) (*job, Plan) {
 // plan applies the rules of the places: reading is allowed, /out is the run's own,
 // a change of a granted folder is asked, and anything read-only is denied.
 func (j *job) plan() Plan {
-	p := Plan{Class: j.tool.class, Rule: Allow, Sentence: j.tool.sentence(j)}
+	p := Plan{Class: j.tool.class, Rule: Allow, Sentence: j.tool.sentence(j), Effect: j.tool.effect(), Exact: j.exact()}
 	if j.tool.class == ReadOnly {
 		return p
 	}
