@@ -114,11 +114,7 @@ func again(c Call) []string {
 	if c.Asked == nil {
 		return nil
 	}
-	was, err := canonical(c.Asked)
-	if err != nil {
-		return nil
-	}
-	return changedNames(was, c.Args)
+	return changedNames(canonicalOr(c.Asked), canonicalOr(c.Args))
 }
 
 // reason is what the model said with its calls.
@@ -154,7 +150,7 @@ func (d *draft) approved(ctx context.Context, c Call, args json.RawMessage) (ref
 // final is the hash of what may run: the arguments shown, or those of the edit.
 func (d Decision) final() string {
 	if d.Edited != nil {
-		return hashArgs(d.Edited)
+		return hashArgs(canonicalOr(d.Edited))
 	}
 	return d.Hash
 }

@@ -257,7 +257,7 @@ func TestClass07EditedArguments(t *testing.T) {
 	t.Parallel()
 	deny := rows(policy.Row{Tool: "pay", Rule: policy.Deny, Args: map[string]string{"amount": ">100"}})
 	o, l := bank(t, nil, deny)
-	r := o.send(`call pay {"to":"ann","amount":7,"text":"for  the tea"}`)
+	r := o.send(`call pay {"to":"ann","amount":7,"text":"for <a>  & the tea"}`)
 	d := o.waiting(1)[0]
 	for _, wrong := range []struct{ from, to, why string }{
 		{"amount: 7", "amount: 0", "at least 1"},                 // the schema
@@ -277,9 +277,9 @@ func TestClass07EditedArguments(t *testing.T) {
 		t.Errorf("receipt %+v", got)
 	}
 	o.ended(1)
-	l.expect(t, `pay {"amount":7,"text":"for  the coffee","to":"ann"}`)
+	l.expect(t, `pay {"amount":7,"text":"for <a>  & the coffee","to":"ann"}`)
 	got := o.state(d, Edited)
-	if string(got.Edited) != `{"amount":7,"text":"for  the coffee","to":"ann"}` || !strings.Contains(string(got.Args), "tea") || got.Used != 1 {
+	if string(canonicalOr(got.Edited)) != `{"amount":7,"text":"for <a>  & the coffee","to":"ann"}` || !strings.Contains(string(got.Args), "tea") || got.Used != 1 {
 		t.Errorf("record: %s, %s, used %d", got.Edited, got.Args, got.Used)
 	}
 	// Both versions are in the journal, the hash of the intent is that of the edited one.
@@ -294,7 +294,7 @@ func TestClass07EditedArguments(t *testing.T) {
 			hash = e.ToolStart.Hash
 		}
 	}
-	if !strings.Contains(asked, "tea") || !strings.Contains(decided, "coffee") || hash != hashArgs(json.RawMessage(decided)) {
+	if !strings.Contains(asked, "tea") || !strings.Contains(decided, "coffee") || hash != hashArgs(canonicalOr(json.RawMessage(decided))) {
 		t.Errorf("journal: asked %s, decided %s, hash %s", asked, decided, hash)
 	}
 	// The person saw the final arguments, the model was told what ran.
@@ -349,13 +349,13 @@ func TestClass07AChangedRecipientIsAskedOnceMore(t *testing.T) {
 func TestClass07AnEditWithoutAChangeApproves(t *testing.T) {
 	t.Parallel()
 	o, l := bank(t, nil)
-	o.send(`call pay {"to":"ann","amount":7}`)
+	o.send(`call pay {"to":"ann","amount":7,"text":"<&>"}`)
 	d := o.waiting(1)[0]
 	if r := o.reply(d, "edit"); r.Note != "approved" {
 		t.Errorf("receipt %+v", r)
 	}
 	o.ended(1)
-	l.expect(t, `pay {"amount":7,"to":"ann"}`)
+	l.expect(t, `pay {"amount":7,"text":"<&>","to":"ann"}`)
 	if got := o.state(d, Approved); got.Edited != nil || got.Verb != "approve" {
 		t.Errorf("%+v", got)
 	}

@@ -20,7 +20,8 @@
 //
 // The files of the runtime: state.go and call.go (fold), next.go (what comes next), runstate.go
 // (the diagram above as a function), run.go (one run in a worker), draft.go (the next
-// commit in the making), ask.go and finish.go (decisions and last mails), worker.go
+// commit in the making), policy.go (what may run), ask.go, decide.go and edit.go
+// (decisions), finish.go (last mails), worker.go
 // (dispatcher and pool), subagent.go, delegate.go and family.go (workers), park.go (poison), project.go, input.go and history.go (what
 // the model is told), context.go and compact.go (how long that is, and summaries of it),
 // result.go (long results), frozen.go (prompt and tools of a thread), query.go (what the command line asks).

@@ -47,7 +47,8 @@ func (a *Agent) finalArgs(ctx context.Context, account mailbox.AccountID, d *Dec
 	if err != nil {
 		return decideError(mailbox.Refused, *d, "the new arguments cannot be used: "+err.Error())
 	}
-	if bytes.Equal(final, d.Args) {
+	shown := canonicalOr(d.Args)
+	if bytes.Equal(final, shown) {
 		v.verb, v.args = "approve", nil
 		return nil
 	}
@@ -76,7 +77,7 @@ func (a *Agent) finalArgs(ctx context.Context, account mailbox.AccountID, d *Dec
 		return decideError(mailbox.Refused, *d, "with the new arguments it is not allowed: "+strings.TrimSuffix(j.Reason, "."))
 	}
 	v.args, d.Edited = final, final
-	d.Again = weightyChanges(d.Args, final, j.Weighty)
+	d.Again = weightyChanges(shown, final, j.Weighty)
 	return nil
 }
 
@@ -171,13 +172,11 @@ func ranText(c Call) string {
 		return ""
 	}
 	var was, now map[string]json.RawMessage
-	if json.Unmarshal(c.Asked, &was) != nil || json.Unmarshal(c.Args, &now) != nil {
-		return "The owner changed the arguments of this call to: " + clip(string(c.Args), maxRan) + "\n\n"
-	}
+	_, _ = json.Unmarshal(canonicalOr(c.Asked), &was), json.Unmarshal(canonicalOr(c.Args), &now) // objects: they were asked about
 	var b strings.Builder
 	b.WriteString("The owner changed the arguments of this call. These differ from what you asked for:\n")
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if old, ok := was[name]; !ok || !sameJSON(old, now[name]) {
+		if old, ok := was[name]; !ok || !bytes.Equal(old, now[name]) {
 			fmt.Fprintf(&b, "- %s: %s\n", name, clip(string(now[name]), maxRan))
 		}
 	}
@@ -189,16 +188,13 @@ func ranText(c Call) string {
 	return b.String() + "\n"
 }
 
-// sameJSON compares two values by their canonical form.
-func sameJSON(x, y json.RawMessage) bool {
-	in := func(raw json.RawMessage) json.RawMessage {
-		c, err := canonical(slices.Concat([]byte(`{"v":`), raw, []byte(`}`)))
-		if err != nil {
-			return raw
-		}
+// canonicalOr is the canonical form of an object that was in it before: records and events
+// are JSON themselves, and their encoding writes some characters in another way.
+func canonicalOr(raw json.RawMessage) json.RawMessage {
+	if c, err := canonical(raw); err == nil {
 		return c
 	}
-	return bytes.Equal(in(x), in(y))
+	return raw
 }
 
 // answerMeans resolves `pizza answer ID TEXT`: a text that begins with a word that decides is

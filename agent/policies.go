@@ -88,7 +88,7 @@ func alwaysOps(d Decision, by DecidedBy) mailbox.PutRecord {
 		Row: policy.Row{Tool: d.Tool, Rule: policy.Allow}, ID: newToken(),
 		Task: d.Task, By: &by, Decision: d.ID, Created: by.At,
 	}
-	return mailbox.PutRecord{Key: policyKey(p.ID), Value: mustJSON(p), Index: []string{indexPolicies, indexPolicyOf + d.Task}}
+	return mailbox.PutRecord{Key: policyKey(p.ID), Value: mustJSON(p), Index: []string{indexPolicies, indexPolicyOf + d.Task, indexOfTask + d.Task}}
 }
 
 // Policies lists the rows that are in force for an account: those of the settings, then

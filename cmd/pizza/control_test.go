@@ -20,6 +20,16 @@ func open(t *testing.T, socket bool) service {
 	t.Helper()
 	root := t.TempDir()
 	a := quiet(t, root)
+	work(t, a)
+	if !socket {
+		return a
+	}
+	return dial(t, a, root)
+}
+
+// work has the workers of a run until the test ends.
+func work(t *testing.T, a *app) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.agent.Run(ctx) }()
@@ -29,10 +39,6 @@ func open(t *testing.T, socket bool) service {
 			t.Error(err)
 		}
 	})
-	if !socket {
-		return a
-	}
-	return dial(t, a, root)
 }
 
 func dial(t *testing.T, a *app, root string) service {

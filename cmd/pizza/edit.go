@@ -102,16 +102,15 @@ func editArgs(cmd *cobra.Command, d agent.Decision) (json.RawMessage, string, er
 	if len(editor) == 0 {
 		return nil, "", errors.New("no editor: set VISUAL or EDITOR, or give the arguments with --args FILE")
 	}
-	var before bytes.Buffer
-	if err := json.Indent(&before, d.Args, "", "  "); err != nil {
+	before, err := readable(d.Args, "  ")
+	if err != nil {
 		return nil, "", err
 	}
-	before.WriteByte('\n')
 	file, err := os.CreateTemp("", "pizza-edit-*.json") // 0600
 	if err != nil {
 		return nil, "", err
 	}
-	_, err = file.Write(before.Bytes())
+	_, err = file.Write(before)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, "", err
 	}
@@ -124,12 +123,38 @@ func editArgs(cmd *cobra.Command, d agent.Decision) (json.RawMessage, string, er
 	switch {
 	case err != nil:
 		return nil, "", err
-	case bytes.Equal(bytes.TrimSpace(after), bytes.TrimSpace(before.Bytes())):
+	case bytes.Equal(bytes.TrimSpace(after), bytes.TrimSpace(before)):
 		return nil, "", errors.Join(fmt.Errorf("nothing was changed, and nothing was decided; `pizza approve %s` approves it as it is", d.ID), os.Remove(file.Name()))
 	case !json.Valid(after):
 		return nil, "", fmt.Errorf("this is no valid JSON, and nothing was decided; your text is kept: correct it and run pizza edit %s --args %s", d.ID, file.Name())
 	}
 	return after, file.Name(), nil
+}
+
+// readable writes JSON for a person: numbers as they are, and no character escaped that
+// can be seen.
+func readable(raw json.RawMessage, indent string) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
+
+// readableLine is readable in one line.
+func readableLine(raw json.RawMessage) string {
+	b, err := readable(raw, "")
+	if err != nil {
+		b = raw
+	}
+	return visible(strings.TrimSpace(string(b)))
 }
 
 // printDecided tells what a decision came to.
@@ -138,7 +163,7 @@ func printDecided(w io.Writer, d agent.Decision) error {
 	if len(d.Again) > 0 {
 		text += fmt.Sprintf("you are asked once more, because you changed %s: `pizza action` lists it\n", visible(strings.Join(d.Again, " and ")))
 	} else if d.Edited != nil {
-		text += visible(string(d.Edited)) + "\n"
+		text += readableLine(d.Edited) + "\n"
 	}
 	_, err := io.WriteString(w, text)
 	return err

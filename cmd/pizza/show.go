@@ -179,10 +179,10 @@ func printDecision(w io.Writer, d agent.Decision) error {
 	}
 	text := fmt.Sprintf("decision %s: %s\n%s\n", d.ID, visible(d.Subject), how)
 	if d.Tool != "" {
-		text += fmt.Sprintf("%s %s\n", d.Tool, visible(string(d.Args)))
+		text += fmt.Sprintf("%s %s\n", d.Tool, readableLine(d.Args))
 	}
 	if d.Edited != nil {
-		text += "with your changes: " + visible(string(d.Edited)) + "\n"
+		text += "with your changes: " + readableLine(d.Edited) + "\n"
 	}
 	if d.Reason != "" {
 		text += "reason: " + visible(d.Reason) + "\n"

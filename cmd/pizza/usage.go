@@ -31,10 +31,14 @@ func helpful(cmd *cobra.Command) {
 	}
 }
 
-// group is a command that only has others: alone it prints its help.
+// group is a command that has others: alone it does what it does itself, or prints its help.
 func group(cmd *cobra.Command) {
 	cmd.Args = cobra.ArbitraryArgs // without it cobra words the error
+	alone := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && alone != nil {
+			return alone(cmd, args)
+		}
 		if len(args) == 0 {
 			return cmd.Help()
 		}

@@ -11,7 +11,7 @@ func call(t *testing.T, tool, args string) Call {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(args))
 	dec.UseNumber()
-	c := Call{Tool: tool, Skill: "orders"}
+	c := Call{Tool: tool, Skills: []string{"lead", "orders"}}
 	if err := dec.Decode(&c.Args); err != nil {
 		t.Fatal(err)
 	}
@@ -71,13 +71,24 @@ func TestAppliesByName(t *testing.T) {
 		want bool
 	}{
 		{Row{Tool: "move_file"}, true}, {Row{Tool: "*"}, true}, {Row{Tool: "move"}, false}, {Row{Tool: "MOVE_FILE"}, false},
-		{Row{Tool: "*", Skill: "orders"}, true}, {Row{Tool: "*", Skill: "ord*"}, true}, {Row{Tool: "*", Skill: "mail"}, false},
+		{Row{Tool: "*", Skill: "orders"}, true}, {Row{Tool: "*", Skill: "ord*"}, true}, {Row{Tool: "*", Skill: "mail"}, false}, {Row{Tool: "*", Skill: "lead"}, true},
 		{Row{Tool: "*", Args: map[string]string{"path": "/a/*"}}, true},
 		{Row{Tool: "*", Args: map[string]string{"path": "//a*"}}, false},
 	} {
 		tt.row.Rule = Deny
 		if got := tt.row.Applies(c); got != tt.want {
 			t.Errorf("%v applies %v, want %v", tt.row, got, tt.want)
+		}
+	}
+}
+
+// A skill is allowed nothing by what the one is allowed that gave it the work.
+func TestAllowIsOfTheSkillAtWork(t *testing.T) {
+	t.Parallel()
+	c := call(t, "x", `{}`)
+	for skill, want := range map[string]bool{"lead": false, "orders": true} {
+		if got := (Row{Tool: "x", Skill: skill, Rule: Allow}).Applies(c); got != want {
+			t.Errorf("%s: %v", skill, got)
 		}
 	}
 }
