@@ -42,6 +42,9 @@ func (s *State) digest(thread string) providers.Request {
 
 // record is a turn in words, one item for each thing that was said.
 func (t *Turn) record() (items []string) {
+	if t.Inbound != nil && t.Inbound.Prompt != "" {
+		return []string{"The work asked for: " + short(t.Inbound.Prompt)}
+	}
 	if t.Inbound != nil {
 		return []string{"A mail came: " + oneLine(t.Inbound.Subject)}
 	}

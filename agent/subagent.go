@@ -203,7 +203,8 @@ func workerPrompt(w Worker) string {
 
 const workerText = `You work for another agent, which gave you the message below and sees of your work nothing but your last message, the one without tool calls: write it as the result itself. Some calls need the decision of the owner of both of you, who is asked for you; respect what is rejected, and do not try the same by another way. When it is not known whether a call had its effect, do not repeat it.`
 
-// offered are the specs of a worker's tools. deeper says that it may give work on.
+// offered are the specs of a worker's tools, and of what reads its own long results. deeper
+// says that it may give work on.
 func (a *Agent) offered(w Worker, deeper bool) []providers.ToolSpec {
 	var list []providers.ToolSpec
 	for _, t := range slices.Concat(a.opt.Tools.Specs(), a.ownSpecs()) {
