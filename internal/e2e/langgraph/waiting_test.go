@@ -78,12 +78,8 @@ func sideWaiting(args []string) (figures, error) {
 		return nil, err
 	}
 	f := figures{"w": "waiting", "kind": "pizza", "R": waiting, "proc_to_ready_ms": millis(time.Since(started))}
-	time.Sleep(3 * time.Second)
-	idle := used()
-	time.Sleep(10 * time.Second)
-	spent := figures{}
-	idle.since(spent, 1)
-	f["idle_cpu_ms"], f["anon_MB"], f["rss_MB"] = spent["cpu_ms"], memory("self", "RssAnon"), memory("self", "VmRSS")
+	o.untilQuiet(f)
+	f["anon_MB"], f["rss_MB"] = memory("self", "RssAnon"), memory("self", "VmRSS")
 	var took []float64
 	for range 20 {
 		ms, err := o.oneRun()
@@ -95,6 +91,22 @@ func sideWaiting(args []string) (figures, error) {
 	slices.Sort(took)
 	f["run_ms"], f["anon_after_MB"] = took[len(took)/2], memory("self", "RssAnon")
 	return f, o.close()
+}
+
+// untilQuiet measures the CPU of ten seconds, again until what a start leaves to be done
+// behind it is done (the text index catches up, pages are looked through), ten minutes at
+// most.
+func (o *office) untilQuiet(f figures) {
+	began := time.Now()
+	for {
+		idle, spent := used(), figures{}
+		time.Sleep(10 * time.Second)
+		idle.since(spent, 1)
+		f["idle_cpu_ms"], f["quiet_after_s"] = spent["cpu_ms"], time.Since(began).Seconds()
+		if spent["cpu_ms"].(float64) < 20 || time.Since(began) > 10*time.Minute {
+			return
+		}
+	}
 }
 
 // oneRun is the time of a run of one step, from its mail to its result; its approval is found
