@@ -466,7 +466,6 @@ type gauge struct {
 	calls   int
 	digests int
 	refused int
-	systems map[string]bool
 	seen    []providers.Request
 }
 

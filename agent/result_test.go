@@ -59,8 +59,7 @@ func TestMegabyteResult(t *testing.T) {
 		n++
 		return providertest.Calls(providertest.Call(fmt.Sprint("r", n), readResultName, fmt.Sprintf(`{"result":"b1","from":%d}`, from)))
 	}
-	var step func(req providers.Request) (providers.Reply, error)
-	step = func(req providers.Request) (providers.Reply, error) {
+	step := func(req providers.Request) (providers.Reply, error) {
 		got := resultOf(req)
 		if len(got) > maxShown {
 			return providers.Reply{}, fmt.Errorf("a result of %d bytes", len(got))
