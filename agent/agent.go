@@ -58,6 +58,8 @@ type Options struct {
 	// Retry bounds how often a failed model call is made again.
 	Retry Retry
 
+	folding func(run string) // tests: called before each event of a journal is folded
+
 	keys    time.Duration // how often refused keys are looked at; 0: 2 s
 	backoff time.Duration // after a failed step or call, doubling; 0: 1 s
 	slow    time.Duration // a run that takes longer is shown as running; 0: 2 s

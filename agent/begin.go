@@ -23,6 +23,7 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 	run := &Run{
 		ID: runID(th.Task, th.Runs), Task: th.Task, State: Queued, Inputs: in,
 		Model: a.modelOf(in), Subject: in[len(in)-1].Subject, Created: now, Changed: now, From: th.From,
+		Epoch: a.store.Epoch(o.Account),
 	}
 	th.Active = run.ID
 	started, err := a.frozen(ctx, o, th, run.Model)

@@ -112,7 +112,7 @@ func (d *draft) hire(ctx context.Context, c Call, w Worker, prompt string, limit
 	run := Run{
 		ID: childID(d.run.ID, d.st.ordinal(c.ID)), Task: d.run.Task, State: Queued, Inputs: d.run.Inputs,
 		Model: d.run.Model, Subject: d.run.Subject, Created: now, Changed: now, From: d.run.From,
-		Call: c.ID, Path: append(slices.Clip(d.run.Path), w.Name),
+		Call: c.ID, Path: append(slices.Clip(d.run.Path), w.Name), Epoch: a.store.Epoch(d.s.account),
 	}
 	if w.Model != "" {
 		run.Model = w.Model

@@ -69,6 +69,10 @@ func (d *draft) tx() []mailbox.Op {
 	}
 	d.run = d.told()
 	d.run.Seq, d.run.Changed = d.st.Seq, d.s.a.now()
+	d.run.Epoch = d.s.a.store.Epoch(d.s.account)
+	if d.over || progress(d.events) {
+		d.run.Claims = 0
+	}
 	d.run.Spent = Spent{ModelCalls: d.st.ModelCalls, ToolCalls: d.st.ToolCalls, Usage: d.st.Usage}
 	var ops []mailbox.Op
 	if len(d.events) > 0 {

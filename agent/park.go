@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 
 	"pizza/internal/mail"
@@ -15,7 +16,7 @@ import (
 func (a *Agent) park(ctx context.Context, s *session, cause error) error {
 	ctx = context.WithoutCancel(ctx)
 	for range attempts {
-		ops, err := a.parkOps(ctx, s)
+		ops, err := a.parkOps(ctx, s, cause)
 		if err != nil {
 			return err
 		}
@@ -35,7 +36,7 @@ func (a *Agent) park(ctx context.Context, s *session, cause error) error {
 }
 
 // parkOps ends the run without folding its journal.
-func (a *Agent) parkOps(ctx context.Context, s *session) ([]mailbox.Op, error) {
+func (a *Agent) parkOps(ctx context.Context, s *session, cause error) ([]mailbox.Op, error) {
 	rec, err := a.store.Record(ctx, s.account, runKey(s.id))
 	run := Run{ID: s.id, Task: taskOf(s.id)}
 	switch {
@@ -70,7 +71,11 @@ func (a *Agent) parkOps(ctx context.Context, s *session) ([]mailbox.Op, error) {
 		th = &Thread{Task: run.Task}
 	}
 	out := a.letter(s.o, th, KindFailure, run.ID, run.newest())
-	text := mail.FailureText(mail.Failure{Model: run.Model, Task: run.Task})
+	fail := mail.Failure{Model: run.Model, Task: run.Task}
+	if errors.Is(cause, errPoison) {
+		fail.Class = "poison"
+	}
+	text := mail.FailureText(fail)
 	out.Markdown = text
 	run.State, run.Seq, run.Changed = Failed, seq+1, a.now()
 	ops, err := a.endOps(ctx, s.o, &run, out, ending{kind: KindFailure, error: string(FailStep)})

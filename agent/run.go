@@ -83,6 +83,9 @@ func (s *session) drive(ctx context.Context) (err error) {
 		}
 		s.drain()
 	}()
+	if err := s.count(ctx); err != nil {
+		return err
+	}
 	if err := s.load(ctx); err != nil {
 		return err
 	}
@@ -208,6 +211,9 @@ func (a *Agent) readJournal(ctx context.Context, account mailbox.AccountID, run 
 		e, err := decodeEvent(b)
 		if err != nil {
 			return &JournalError{Seq: seq, Event: "?", Reason: err.Error()}
+		}
+		if a.opt.folding != nil {
+			a.opt.folding(run)
 		}
 		return st.Apply(e)
 	})

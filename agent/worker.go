@@ -86,6 +86,7 @@ func (d *dispatcher) run(ctx context.Context) {
 	defer stopCancels()
 	decisions, stopDecisions := d.a.store.Watch(d.account, Action)
 	defer stopDecisions()
+	d.recover(ctx)
 	var look <-chan time.Time
 	have := false // a slot
 	for {
@@ -197,7 +198,11 @@ func (d *dispatcher) work(ctx context.Context, run string) {
 		a.logStore(ctx, "owner of "+run, err)
 		hold = lookEvery
 	} else {
-		hold = d.failed(ctx, s, s.drive(ctx))
+		err := s.drive(ctx)
+		if err == nil {
+			s.uncount(ctx)
+		}
+		hold = d.failed(ctx, s, err)
 	}
 	if hold == 0 && s.hold > 0 {
 		hold = s.hold
@@ -362,7 +367,7 @@ func (d *dispatcher) failed(ctx context.Context, s *session, err error) time.Dur
 	a.log.LogAttrs(ctx, slog.LevelError, "step failed", slog.String("run", s.id), slog.Int("times", falls), slog.Any("err", err))
 
 	var je *JournalError
-	if own && (falls >= maxFalls || errors.As(err, &je)) {
+	if own && (falls >= maxFalls || errors.As(err, &je) || errors.Is(err, errPoison)) {
 		if err := a.park(ctx, s, err); err == nil {
 			return 0
 		} else {

@@ -218,6 +218,9 @@ func FailureText(f Failure) string {
 func failureWords(class, model string) (what, do string) {
 	again := "Reply to this mail to try again."
 	switch class {
+	case "poison":
+		return "The server went down three times while it worked on this task, so the task was put aside and the others go on.",
+			again + " If that happens again, the log tells what the server was doing."
 	case "auth":
 		return model + " did not accept our key, or the account behind it has no credit.",
 			"Check the key of that provider: its environment variable, or `providers` in settings.json. Start `pizza serve` again, then reply to this mail to try again."
