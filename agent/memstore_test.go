@@ -184,8 +184,10 @@ func (t *memTx) perform(op mailbox.Op) error {
 			return memErr(mailbox.Conflict, op.Key)
 		}
 	case mailbox.PutDue:
+		t.touched[mailbox.DueEntries] = true
 		t.dues[memDue{op.Due.Kind, op.Due.Key}] = op.Due
 	case mailbox.DeleteDue:
+		t.touched[mailbox.DueEntries] = true
 		delete(t.dues, memDue{op.Kind, op.Key})
 		t.done = append(t.done, memDue{op.Kind, op.Key})
 	default:
