@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"pizza/internal/otel"
 	"pizza/internal/policy"
 	"pizza/internal/tools"
 	"pizza/mailbox"
@@ -37,6 +38,8 @@ type Options struct {
 	Remind time.Duration
 	// Sends is how many mails of ours a thread gets within an hour; 0: 60.
 	Sends int
+	// Span takes the spans of runs; nil: nobody. It must not block.
+	Span func(otel.Span)
 	// Keep is how long an ended task is kept whose mails lie in no mailbox but Trash; 0:
 	// for ever.
 	Keep time.Duration
@@ -105,6 +108,8 @@ type Agent struct {
 	owners   ownerCache
 	gates    *gates
 	refusals *refusals
+	watches  watches
+	meter    meter
 
 	mu       sync.Mutex                 // guards what follows
 	sessions map[string]*session        // runs worked on now, by run id

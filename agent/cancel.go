@@ -37,6 +37,7 @@ func (a *Agent) Cancel(ctx context.Context, account mailbox.AccountID, id string
 			a.log.InfoContext(ctx, "cancel requested", "run", run, "via", by.Via, "login", by.Login)
 			for _, id := range ids {
 				a.interrupt(id)
+				a.stir(account, id)
 			}
 			return nil
 		}

@@ -116,6 +116,7 @@ func (a *Agent) settle(ctx context.Context, account mailbox.AccountID, id string
 		_, err = a.store.Commit(ctx, account, mailbox.Tx{Ops: ops})
 		if err == nil {
 			a.logDecision(ctx, d)
+			a.stir(account, d.Run)
 			return d, nil
 		}
 		if !isKind(err, mailbox.Conflict) {

@@ -24,7 +24,8 @@
 // (decisions), finish.go (last mails), worker.go
 // (dispatcher and pool), subagent.go, delegate.go and family.go (workers), park.go (poison), project.go, input.go and history.go (what
 // the model is told), context.go and compact.go (how long that is, and summaries of it),
-// result.go (long results), frozen.go (prompt and tools of a thread), query.go (what the command line asks).
+// result.go (long results), frozen.go (prompt and tools of a thread), query.go (what the command line asks),
+// activity.go (what happens, as it does), forget.go and retain.go (what goes).
 //
 // Concurrency: a fixed pool of workers; one worker owns one run while it is
 // claimed. Decisions, cancellations and new mail come from other goroutines and

@@ -63,6 +63,7 @@ func (a *Agent) accepted(ctx context.Context, in *intake, p *plan) {
 	for _, f := range p.done {
 		f()
 	}
+	a.stir(in.account(), p.receipt.Task)
 }
 
 // intake is a submission, read.

@@ -417,6 +417,11 @@ func (m *memStore) Records(_ context.Context, _ mailbox.AccountID, prefix, after
 	return list, nil
 }
 
+func (m *memStore) Count(ctx context.Context, id mailbox.AccountID, index string) (int, error) {
+	recs, err := m.Lookup(ctx, id, index)
+	return len(recs), err
+}
+
 func (m *memStore) Lookup(_ context.Context, _ mailbox.AccountID, index string) ([]mailbox.Record, error) {
 	return m.pickRecords(func(r mailbox.Record) bool { return slices.Contains(r.Index, index) }), nil
 }

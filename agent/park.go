@@ -26,6 +26,7 @@ func (a *Agent) park(ctx context.Context, s *session, cause error) error {
 			delete(a.falls, s.id)
 			a.mu.Unlock()
 			a.log.LogAttrs(ctx, slog.LevelError, "run parked", slog.String("run", s.id), slog.Any("err", cause))
+			a.ended(s.account, Run{ID: s.id, Task: taskOf(s.id), State: Failed, Error: string(FailStep), Created: s.run.Created, Model: s.run.Model}, nil)
 			return nil
 		}
 		if !isKind(err, mailbox.Conflict) {

@@ -21,6 +21,9 @@ func runPut(r Run, version uint64) mailbox.PutRecord {
 	index := []string{indexOfTask + r.Task}
 	if !r.State.Ended() {
 		index = append(index, indexLiveRuns)
+		if r.State == Waiting {
+			index = append(index, indexWaitingRuns)
+		}
 		if r.child() {
 			index = append(index, indexWorkers+r.Task)
 		}

@@ -193,18 +193,11 @@ func openOf(recs []mailbox.Record, f Found) (open []Decision, asked *Decision) {
 // showRun puts a journal into words. What does not decode is told as such.
 func (a *Agent) showRun(ctx context.Context, account mailbox.AccountID, r Run) (ShownRun, error) {
 	run := ShownRun{Run: r}
-	names := map[string]string{} // of calls
+	var tell teller
 	err := a.store.Events(ctx, account, runKey(r.ID), 1, func(seq uint64, b []byte) error {
-		e, err := decodeEvent(b)
-		if err != nil {
-			run.Lines = append(run.Lines, Line{Seq: seq, Text: "cannot be read by this release"})
-			return nil
-		}
+		l, e := tell.line(seq, b)
 		if e.Reply != nil {
 			run.Usage = run.Usage.Add(e.Reply.Reply.Usage)
-			for _, c := range callsOf(e.Reply.Reply.Message) {
-				names[c.ID] = callName(c)
-			}
 		}
 		if e.Compacted != nil {
 			run.Usage = run.Usage.Add(e.Compacted.Usage)
@@ -212,13 +205,35 @@ func (a *Agent) showRun(ctx context.Context, account mailbox.AccountID, r Run) (
 		if e.Finished != nil {
 			run.Text = e.Finished.Text
 		}
-		run.Lines = append(run.Lines, Line{Seq: seq, At: e.At, Text: oneLine(e.words(names))})
+		run.Lines = append(run.Lines, l)
 		return nil
 	})
 	if isKind(err, mailbox.NotFound) {
 		err = nil
 	}
 	return run, err
+}
+
+// teller puts the events of a journal into words, in order.
+type teller struct {
+	names map[string]string // of calls, by id
+}
+
+// line tells an event as it is stored. One that does not decode is told as such.
+func (t *teller) line(seq uint64, b []byte) (Line, Event) {
+	e, err := decodeEvent(b)
+	if err != nil {
+		return Line{Seq: seq, Text: "cannot be read by this release"}, Event{}
+	}
+	if e.Reply != nil {
+		for _, c := range callsOf(e.Reply.Reply.Message) {
+			if t.names == nil {
+				t.names = map[string]string{}
+			}
+			t.names[c.ID] = callName(c)
+		}
+	}
+	return Line{Seq: seq, At: e.At, Text: oneLine(e.words(t.names))}, e
 }
 
 // short is text cut to a line.

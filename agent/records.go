@@ -64,6 +64,7 @@ const midPrefix = "mid/"
 
 const (
 	indexLiveRuns      = "live"     // of run records that have not ended
+	indexWaitingRuns   = "waits"    // of those of them that wait
 	indexWorkers       = "workers/" // + task id, of those of them that workers have
 	indexOpenDecisions = "open"     // of decision records that are open or deciding
 	indexToken         = "token/"   // + thread token, of thread records

@@ -143,10 +143,15 @@ func (s *session) await(ctx context.Context, tick *time.Timer) error {
 
 // record commits the outcome of something that was in flight.
 func (s *session) record(ctx context.Context, out outcome) error {
+	seen := s.observe(out)
+	var err error
 	if out.key == modelCall {
-		return s.recordModel(ctx, out)
+		err = s.recordModel(ctx, out)
+	} else {
+		err = s.recordTool(ctx, out)
 	}
-	return s.recordTool(ctx, out)
+	seen(err)
+	return err
 }
 
 // drain stops what is in flight and waits for it: nothing of this session is alive
@@ -236,6 +241,7 @@ func (s *session) advance(ctx context.Context, base func(*draft) error) error {
 		if err == nil {
 			s.st, s.run, s.ver = d.st, d.run, s.ver+1
 			s.progress = s.progress || len(d.events) > 0
+			s.committed()
 			return s.begin(ctx, d)
 		}
 		if !isKind(err, mailbox.Conflict) {

@@ -260,6 +260,7 @@ func (a *Agent) enter(account mailbox.AccountID, run string) *session {
 		nudge:    make(chan struct{}, 1),
 	}
 	a.sessions[run] = s
+	a.stir(account, run)
 	return s
 }
 
@@ -273,6 +274,7 @@ func (a *Agent) leave(s *session) {
 	}
 	a.store.Release(s.account, DueRun, s.id)
 	delete(a.sessions, s.id)
+	a.stir(s.account, s.id)
 }
 
 func (s *session) wake() {

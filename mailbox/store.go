@@ -79,6 +79,8 @@ type Store interface {
 	Records(ctx context.Context, account AccountID, prefix, after string, limit int) ([]Record, error)
 	// Lookup lists the records that gave the index key index, by record key.
 	Lookup(ctx context.Context, account AccountID, index string) ([]Record, error)
+	// Count counts the records that gave the index key index, without reading them.
+	Count(ctx context.Context, account AccountID, index string) (int, error)
 	// Claim takes up to max due entries of kind with At <= now that nobody holds and
 	// that are not done, and holds them for lease. A lease ends with the process.
 	Claim(ctx context.Context, account AccountID, kind string, now time.Time, lease time.Duration, max int) ([]Due, error)

@@ -204,6 +204,9 @@ func TestMetrics(t *testing.T) {
 			{Name: "pizza_runs_waiting", Help: "two\nlines \\", Value: 1000},
 			{Name: "pizza_mails_total", Help: "x", Counter: true, Value: 1.5},
 			{Name: "not a name", Value: 1},
+			{Name: "pizza_calls_total", Help: "calls.", Counter: true, Labels: [][2]string{{"model", "a\"\\\n"}, {"class", "ok"}}, Value: 2},
+			{Name: "pizza_calls_total", Help: "calls.", Counter: true, Labels: [][2]string{{"model", "b"}, {"class", "ok"}}, Value: 3},
+			{Name: "pizza_step_seconds", Help: "steps.", Labels: [][2]string{{"of", "x"}}, Value: 0.5, Buckets: []MetricBucket{{UpTo: 0.25, Count: 1}, {Count: 2}}},
 		}
 	}
 	r := get(t, o, "/metrics")
@@ -211,13 +214,16 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"# HELP pizza_runs_waiting two\\nlines \\\\\n# TYPE pizza_runs_waiting gauge\npizza_runs_waiting 1000\n",
 		"# TYPE pizza_mails_total counter\npizza_mails_total 1.5\n",
+		"# TYPE pizza_calls_total counter\npizza_calls_total{model=\"a\\\"\\\\\\n\",class=\"ok\"} 2\npizza_calls_total{model=\"b\",class=\"ok\"} 3\n",
+		"# TYPE pizza_step_seconds histogram\npizza_step_seconds_bucket{of=\"x\",le=\"0.25\"} 1\npizza_step_seconds_bucket{of=\"x\",le=\"+Inf\"} 2\n" +
+			"pizza_step_seconds_sum{of=\"x\"} 0.5\npizza_step_seconds_count{of=\"x\"} 2\n",
 		"\npizza_ready 1\n", "\npizza_http_requests_total 1\n",
 	} {
 		if !strings.Contains("\n"+text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	line := regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+ [0-9.e+]+)$`)
+	line := regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+({([a-z_]+="([^"\\\n]|\\.)*",?)+})? [0-9.e+]+)$`)
 	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if !line.MatchString(l) {
 			t.Errorf("line %q", l)

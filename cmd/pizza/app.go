@@ -10,6 +10,7 @@ import (
 	"pizza/agent"
 	"pizza/internal/config"
 	"pizza/internal/localca"
+	"pizza/internal/otel"
 	"pizza/internal/tools"
 	"pizza/mailbox"
 	"pizza/mailbox/boltstore"
@@ -24,7 +25,8 @@ type app struct {
 	accounts mailbox.Accounts
 	ca       *localca.CA // of a server
 	agent    *agent.Agent
-	reread   chan struct{} // settings.json was read anew
+	reread   chan struct{}  // settings.json was read anew
+	spans    *otel.Exporter // nil: nobody takes them
 
 	firstUser string // whom the set-up names
 }
@@ -62,8 +64,7 @@ func openApp(ctx context.Context, root string, set settings, log *slog.Logger) (
 }
 
 func (a *app) build(ctx context.Context) error {
-	var err error
-	a.agent, err = agent.New(agent.Options{
+	opt := agent.Options{
 		Store: a.store, Accounts: a.accounts, Models: a.settings.Models, Tools: tools.NewFiles(a.settings.Folders),
 		Log: a.log.With("part", "agent"), Workers: a.settings.Limits.Workers, Domain: a.settings.Domain,
 		Expiry: a.settings.Limits.Expiry(), Window: a.settings.Limits.MoveWindow(), ActionInInbox: a.settings.ActionInInbox,
@@ -71,7 +72,15 @@ func (a *app) build(ctx context.Context) error {
 		Subagents: a.settings.workers, WorkerLimits: a.settings.workerLimits(),
 		WorkerDepth: a.settings.workerDepth(), WorkerFanout: a.settings.Limits.WorkerFanout,
 		Policies: a.settings.watcher.Policies, Remind: a.settings.Limits.Reminder(),
-	})
+	}
+	if url := a.settings.Traces.URL; url != "" {
+		a.spans = otel.New(otel.Options{
+			URL: url, Headers: a.settings.Traces.Headers, Service: "pizza", Version: version, Log: a.log.With("part", "traces"),
+		})
+		opt.Span = a.spans.Send
+	}
+	var err error
+	a.agent, err = agent.New(opt)
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,7 @@ func controlRoutes(s service) http.Handler {
 	policyRoutes(mux, s)
 	mux.HandleFunc("GET /backup", serveBackup(s))
 	mux.HandleFunc("GET /of/{account}/export", serveExport(s))
+	mux.HandleFunc("GET /of/{account}/events", serveEvents(s))
 	mux.HandleFunc("POST /of/{account}/import", serveImport(s))
 	return mux
 }

@@ -110,6 +110,11 @@ func waitFor(cmd *cobra.Command, g *globals, s service, task string, timeout tim
 	if err != nil {
 		return err
 	}
+	return told(cmd, task, out)
+}
+
+// told prints the result of a task that rests, and maps how it stands to the exit code.
+func told(cmd *cobra.Command, task string, out outcome) error {
 	switch {
 	case out.State == agent.Done:
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.TrimRight(visibleText(out.Text), "\n"))

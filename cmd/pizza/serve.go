@@ -147,6 +147,9 @@ func (s *servers) run(ctx context.Context, w io.Writer) error {
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	s.serveAll()
+	if s.app.spans != nil {
+		s.start("traces", func() error { s.app.spans.Run(work); return nil })
+	}
 	s.start("settings", func() error { return s.app.watchStrangers(work) })
 	e := s.endpoints()
 	if err := e.write(s.app.root); err != nil {

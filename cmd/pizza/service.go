@@ -32,6 +32,9 @@ type service interface {
 	Forget(ctx context.Context, account, id string) (agent.Forgot, error)
 	Policies(ctx context.Context, account string) ([]agent.Policy, error)
 	RevokePolicy(ctx context.Context, account, id string) error
+	// Events tells what happens in what id names, from its beginning, until ctx ends or fn
+	// fails; without an id in all tasks, from now on.
+	Events(ctx context.Context, account, id string, fn func(agent.Activity) error) error
 	// Wait returns when the task has no live run or waits for a person.
 	Wait(ctx context.Context, account, task string) (outcome, error)
 

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"pizza/internal/config"
 	"pizza/web"
@@ -135,7 +137,39 @@ func (s *servers) webOptions() web.Options {
 
 // metrics are the numbers of GET /metrics beside the web server's own.
 func (a *app) metrics() []web.Metric {
-	return []web.Metric{
+	list := []web.Metric{
 		{Name: "pizza_store_commits_total", Help: "Groups of transactions that the store has synced since the start.", Counter: true, Value: float64(a.store.Commits())},
+		{Name: "pizza_start_time_seconds", Help: "When the process began, in seconds since 1970.", Value: float64(began.UnixMilli()) / 1000},
 	}
+	if rss := residentBytes(); rss > 0 {
+		list = append(list, web.Metric{Name: "pizza_resident_bytes", Help: "Memory of the process, in bytes.", Value: rss})
+	}
+	if a.spans != nil {
+		list = append(list, web.Metric{Name: "pizza_spans_dropped_total", Help: "Spans that no collector took.", Counter: true, Value: float64(a.spans.Dropped())})
+	}
+	for _, f := range a.agent.Figures(context.Background()) {
+		m := web.Metric{Name: f.Name, Help: f.Help, Counter: f.Counter, Labels: f.Labels, Value: f.Value}
+		for _, b := range f.Buckets {
+			m.Buckets = append(m.Buckets, web.MetricBucket(b))
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// began is when this process did.
+var began = time.Now()
+
+// residentBytes is the memory of the process that is in RAM, 0 where it is not to be had
+// cheaply (proc_pid_statm(5)).
+func residentBytes() float64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident float64
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * float64(os.Getpagesize())
 }

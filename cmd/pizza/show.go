@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,26 +14,31 @@ import (
 	"pizza/agent"
 )
 
-// followEvery is how often show --follow looks again.
-const followEvery = 300 * time.Millisecond
-
 func newShow(g *globals) *cobra.Command {
-	var asJSON, follow bool
+	var asJSON, follow, through bool
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "tell everything about a task or decision: state, steps, result", Args: cobra.ExactArgs(1),
+		Long: "Tell everything about a task, a run or a decision. With --follow what happens is printed as it\n" +
+			"does, until the task rests: exit 0 when it is done, 1 when it failed or was cancelled, 3 when it\n" +
+			"waits for a decision (unless --through is given). A server that restarts is waited for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := wantID(args); err != nil {
 				return err
 			}
+			if through && !follow || follow && asJSON {
+				return errors.New("--through goes with --follow, and --json does not")
+			}
 			return g.with(cmd, func(s service) error {
+				if follow {
+					f := following{cmd: cmd, g: g, id: args[0], through: through}
+					return f.follow(s)
+				}
 				shown, err := s.Show(cmd.Context(), g.account, args[0])
 				switch {
 				case err != nil:
 					return err
 				case asJSON:
 					return printJSON(cmd.OutOrStdout(), shown)
-				case follow:
-					return followShown(cmd, g, s, args[0])
 				}
 				return printShown(cmd.OutOrStdout(), shown)
 			})
@@ -40,35 +46,8 @@ func newShow(g *globals) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on printing what happens until the task rests")
+	cmd.Flags().BoolVar(&through, "through", false, "with --follow: past decisions too, to the end of the task")
 	return cmd
-}
-
-// followShown prints the journal as it grows.
-func followShown(cmd *cobra.Command, g *globals, s service, id string) error {
-	printed := map[string]uint64{}
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		shown, err := s.Show(cmd.Context(), g.account, id)
-		if err != nil {
-			return err
-		}
-		for _, run := range shown.Runs {
-			if err := printLines(cmd.OutOrStdout(), run, printed[run.ID]); err != nil {
-				return err
-			}
-			printed[run.ID] = run.Seq
-		}
-		if o, rests := rest(shown); rests {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n", o.State, visibleText(o.Text))
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-cmd.Context().Done():
-			return cmd.Context().Err()
-		}
-	}
 }
 
 // rest reports whether a task does nothing by itself any more, and how it stands.
@@ -200,7 +179,7 @@ func printLines(w io.Writer, run agent.ShownRun, after uint64) error {
 		if l.Seq <= after {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "  %s  %s\n", l.At.Local().Format("15:04:05"), visible(l.Text)); err != nil {
+		if err := printLine(w, l); err != nil {
 			return err
 		}
 	}

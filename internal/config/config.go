@@ -58,6 +58,8 @@ type Settings struct {
 	// KeepDays is after how many days an ended task is forgotten whose mails lie in no
 	// mailbox but Trash. 0: never.
 	KeepDays int `json:"keep_days,omitempty"`
+	// Telemetry says where traces go.
+	Telemetry Telemetry `json:"telemetry"`
 	// Accounts are settings of single accounts, by login.
 	Accounts map[string]Account `json:"accounts,omitempty"`
 	// TimeZone is where times are shown and schedules run, as in Europe/Berlin. Empty is

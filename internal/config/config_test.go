@@ -126,7 +126,7 @@ func TestEveryProblemAtOnceWithItsPlace(t *testing.T) {
 	want := []string{
 		`settings.json:2:38: listen.imasp: unknown key; did you mean "imap"?`,
 		`settings.json:3:3: modle: unknown key; did you mean "model"?`,
-		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, workers, policies, limits, action_in_inbox, keep_days, accounts, time_zone`,
+		`settings.json:5:3: äö: unknown key; known are listen, hostnames, domain, model, providers, grants, workers, policies, limits, action_in_inbox, keep_days, telemetry, accounts, time_zone`,
 		`settings.json:5:21: model: must be text in quotes: "..."`,
 		`settings.json:7:25: limits.workers: must be a whole number`,
 		`settings.json:7:51: limits.tool_calls: comes twice`,
@@ -244,7 +244,7 @@ func TestOrderOfSources(t *testing.T) {
 	}
 	want := map[string]string{
 		"listen.imap": "settings.json:1:21", "listen.imaps": "PIZZA_IMAPS", "listen.smtp": "--smtp",
-		"listen.smtps": "default", "listen.web": "--web", "model": "PIZZA_MODEL",
+		"listen.smtps": "default", "listen.web": "--web", "model": "PIZZA_MODEL", "telemetry.otlp": "default",
 	}
 	if !reflect.DeepEqual(r.From, want) {
 		t.Errorf("from %v, want %v", r.From, want)

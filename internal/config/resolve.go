@@ -29,6 +29,8 @@ type Resolved struct {
 	Settings
 	// Folders are the grants of file and command line, with their ids.
 	Folders []Folder
+	// Traces are where spans go.
+	Traces Traces
 	// From says where a setting comes from, by its key: "--imap", "PIZZA_IMAP",
 	// "settings.json:3:12" or "default".
 	From map[string]string
@@ -52,6 +54,13 @@ func DataRoot(flag string, getenv func(string) string) (string, error) {
 		dir = filepath.Join(home, ".pizza-bot-oss")
 	}
 	return filepath.Abs(dir)
+}
+
+func (src Sources) env() func(string) string {
+	if src.Getenv == nil {
+		return os.Getenv
+	}
+	return src.Getenv
 }
 
 // overridable are the settings that flags and environment can set, by flag name.
@@ -89,16 +98,14 @@ func resolve(src Sources, data []byte) (*Resolved, error) {
 		return doc.where(key)
 	}
 	r.validate(p, src.Capabilities)
+	r.Traces = r.traces(src.env(), doc, p)
 	r.Folders = folders(src.Root, r.grants(src, p), p)
 	return r, p.err()
 }
 
 // override lays environment and flags over the file and notes where each value is from.
 func (r *Resolved) override(src Sources, doc *document) {
-	getenv := src.Getenv
-	if getenv == nil {
-		getenv = os.Getenv
-	}
+	getenv := src.env()
 	for _, name := range overridable {
 		key, target := keyOf(name), r.Listen.field(name)
 		if name == "model" {

@@ -112,6 +112,22 @@ func (s *Store) Lookup(ctx context.Context, id mailbox.AccountID, index string) 
 	})
 }
 
+// Count counts the records with an index key.
+func (s *Store) Count(ctx context.Context, id mailbox.AccountID, index string) (n int, err error) {
+	a, err := s.account(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	return n, a.view("count", func(bs buckets) error {
+		prefix := pairKey(index)
+		c := bs.at(bktIndex).Cursor()
+		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+			n++
+		}
+		return nil
+	})
+}
+
 // dueEntries walks the due entries of a kind in order of time until fn says no.
 func (a *account) dueEntries(kind string, fn func(d mailbox.Due) bool) error {
 	return a.view("due", func(bs buckets) error {

@@ -93,6 +93,13 @@ func testRecords(f *fixture) {
 		return strings.Join(out, " ")
 	}
 	f.same("lookup", keys(f.s.Lookup(f.ctx, account, "live")), "a/1 a/2")
+	count := func(index string) int {
+		f.Helper()
+		n, err := f.s.Count(f.ctx, account, index)
+		f.ok(err)
+		return n
+	}
+	f.same("count", []int{count("live"), count("liv"), count("none")}, []int{2, 0, 0})
 	f.same("no prefix match", keys(f.s.Lookup(f.ctx, account, "liv")), "")
 	f.same("list", keys(f.s.Records(f.ctx, account, "a/", "", 0)), "a/1 a/2")
 	f.same("limit", keys(f.s.Records(f.ctx, account, "", "", 2)), "a/1 a/2")
