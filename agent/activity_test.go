@@ -140,9 +140,9 @@ func TestFiguresAndSpans(t *testing.T) {
 	figures := o.a
 	o.reopen(t)
 	o.decide(id, "approve", "")
-	o.until("the pause", func() bool { return m.Left() == 1 })
+	o.until("the pause", func() bool { run := o.runs(o.me.Account)[0]; return run.State == Waiting && run.For == "timer" })
 	o.clock.add(2 * time.Minute)
-	o.commit(mailbox.PutRecord{Key: "wake", Any: true, Value: []byte("{}")}, mailbox.PutDue{Due: mailbox.Due{Kind: DueRun, Key: r.Task + ".1", At: o.clock.Now()}})
+	o.commit(mailbox.PutDue{Due: mailbox.Due{Kind: DueRun, Key: r.Task + ".1", At: o.clock.Now()}})
 	o.ended(1)
 	if n := figure(figures, "pizza_model_calls_total", "script", "test", "ok"); n != 1 {
 		t.Errorf("before: %v calls", n)

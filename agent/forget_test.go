@@ -216,7 +216,7 @@ func TestForgetSurvivesAKill(t *testing.T) {
 					return
 				}
 				o.clock.add(2 * tendLease)
-				o.commit(mailbox.PutRecord{Key: "wake", Any: true, Value: []byte("{}")})
+				o.commit(mailbox.DeleteDue{Kind: DueForget, Key: "another"}) // has the tender look
 				o.until("the rest to go", func() bool { return len(o.leftOf(task)) == 0 })
 				if next, err := o.store.NextDue(t.Context(), o.me.Account, DueForget); err != nil || !next.IsZero() {
 					t.Errorf("still due at %v, %v", next, err)
