@@ -179,6 +179,14 @@ func (t *memTx) perform(op mailbox.Op) error {
 			return memErr(mailbox.Conflict, op.Key)
 		}
 		delete(t.records, op.Key)
+	case mailbox.Add:
+		rec := t.records[op.Key]
+		value, err := op.To(rec.Value)
+		if err != nil {
+			return err
+		}
+		rec.Key, rec.Version, rec.Value = op.Key, rec.Version+1, value
+		t.records[op.Key] = rec
 	case mailbox.CheckRecord:
 		if t.records[op.Key].Version != op.Version {
 			return memErr(mailbox.Conflict, op.Key)
