@@ -85,7 +85,7 @@ func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan to
 		out.Subject = mail.UnknownSubject(sentence)
 		out.Plain, out.HTML, attach = mail.UnknownText(mail.Unknown{
 			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce,
-			Started: a.local(c.Begun), Expires: a.local(dec.Expires),
+			Started: a.local(c.Begun), Said: saidOf(c), Expires: a.local(dec.Expires),
 			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
 		})
 	default:
@@ -115,6 +115,14 @@ func again(c Call) []string {
 		return nil
 	}
 	return changedNames(canonicalOr(c.Asked), canonicalOr(c.Args))
+}
+
+// saidOf is what is known of a call whose outcome is not; "" when it was just cut off.
+func saidOf(c Call) string {
+	if c.End == nil || c.End.Content == noResult {
+		return ""
+	}
+	return c.End.Content
 }
 
 // reason is what the model said with its calls.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"pizza/agent"
 	"pizza/internal/config"
@@ -72,6 +73,7 @@ func (a *app) build(ctx context.Context) error {
 		Subagents: a.settings.workers, WorkerLimits: a.settings.workerLimits(),
 		WorkerDepth: a.settings.workerDepth(), WorkerFanout: a.settings.Limits.WorkerFanout,
 		Policies: a.settings.watcher.Policies, Remind: a.settings.Limits.Reminder(),
+		CallTime: time.Duration(a.settings.Limits.CallMinutes) * time.Minute,
 	}
 	if url := a.settings.Traces.URL; url != "" {
 		a.spans = otel.New(otel.Options{

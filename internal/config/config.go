@@ -123,6 +123,7 @@ type Limits struct {
 	WorkerFanout      int `json:"worker_fanout"`       // workers that work at the same time for one task or worker. 8
 	RetryTries        int `json:"retry_tries"`         // model calls in a row that fail before the run does. 100
 	RetryHours        int `json:"retry_hours"`         // hours in which they are tried. 24
+	CallMinutes       int `json:"call_minutes"`        // minutes that a tool call may take, unless the tool says. 10
 	MaxMessageMB      int `json:"max_message_mb"`      // size of a message, MiB. 50
 	ExpiryDays        int `json:"expiry_days"`         // days until an open decision expires. 7
 	ReminderHours     int `json:"reminder_hours"`      // hours between reminders of open decisions; 0 sends none. 0
@@ -157,7 +158,7 @@ func Default() Settings {
 		Listen: Listen{IMAP: "2143", IMAPS: "2993", SMTP: "2587", SMTPS: "2465", Web: "2080"},
 		Domain: "localhost",
 		Model:  "runbook:mail",
-		Limits: Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, WorkerModelCalls: 20, WorkerToolCalls: 80, WorkerDepth: 1, WorkerFanout: 8, RetryTries: 100, RetryHours: 24, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15,
+		Limits: Limits{Workers: 16, ModelCalls: 20, ToolCalls: 40, CallMinutes: 10, WorkerModelCalls: 20, WorkerToolCalls: 80, WorkerDepth: 1, WorkerFanout: 8, RetryTries: 100, RetryHours: 24, MaxMessageMB: 50, ExpiryDays: 7, MoveWindowSeconds: 15,
 			IMAPConnections: 2000, ConnectionsPerAccount: 64, SMTPConnections: 200, MaxCommandKB: 64,
 			LoginSeconds: 60, IdleMinutes: 35, ReadSeconds: 300, WriteSeconds: 120},
 		ActionInInbox: true,

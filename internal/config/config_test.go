@@ -633,7 +633,7 @@ func TestLimits(t *testing.T) {
 		t.Error(err)
 	}
 	for _, key := range []string{"worker_fanout", "imap_connections", "connections_per_account", "smtp_connections", "max_command_kb",
-		"login_seconds", "idle_minutes", "read_seconds", "write_seconds"} {
+		"call_minutes", "login_seconds", "idle_minutes", "read_seconds", "write_seconds"} {
 		for _, value := range []string{"0", "10000000"} {
 			_, err := Resolve(Sources{Root: root(t, `{"limits": {"`+key+`": `+value+`}}`), Getenv: noEnv})
 			if err == nil || !strings.Contains(err.Error(), "limits."+key+": "+value+" is not between") {

@@ -202,6 +202,7 @@ func (l Limits) validate(p *problems) {
 		{"worker_fanout", l.WorkerFanout, 1, 256},
 		{"retry_tries", l.RetryTries, 1, 1000},
 		{"retry_hours", l.RetryHours, 1, 720},
+		{"call_minutes", l.CallMinutes, 1, 1440},
 		{"max_message_mb", l.MaxMessageMB, 1, 1024},
 		{"expiry_days", l.ExpiryDays, 1, 365},
 		{"reminder_hours", l.ReminderHours, 0, 8760},

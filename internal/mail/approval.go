@@ -39,6 +39,7 @@ type Unknown struct {
 	Args         json.RawMessage
 	Nonce        string
 	Started      time.Time // when the call was begun
+	Said         string    // by the tool or about it, when the work was not just cut off; plain, 500 characters are shown
 	Expires      time.Time
 	ReplyAddress string
 	Subject      string
@@ -88,7 +89,11 @@ func approvalWords(always bool) []string {
 // ApprovalText.
 func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
 	d := &document{}
-	d.say("It is not known whether this was done, because the work was cut off at that moment: " + sentence(u.Sentence))
+	because := ", because the work was cut off at that moment"
+	if u.Said != "" {
+		because = ""
+	}
+	d.say("It is not known whether this was done" + because + ": " + sentence(u.Sentence))
 	d.maySay(u.By)
 	if !u.Started.IsZero() {
 		d.say("It was begun on " + when(u.Started) + ". It will not be repeated by itself.")
@@ -101,6 +106,7 @@ func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
 		"Write the word stop and the task ends here.")
 	d.links("Or use a link, which writes that reply for you to send:", u.ReplyAddress, u.Subject,
 		"happened", "repeat", "stop")
+	d.quote("What is known about it (not checked):", u.Said)
 	return d.plain.String(), d.html.String(), attachArgs
 }
 
@@ -214,18 +220,23 @@ func (d *document) links(head, address, subject string, verbs ...string) {
 	d.html.WriteString("</p>\n")
 }
 
-// agentSays adds the agent's reason as one paragraph that cannot pass for ours.
+// agentSays adds the agent's reason.
 func (d *document) agentSays(reason string) {
-	reason = clip(breakMailto(oneLine(reason)), maxReason)
-	if reason == "" {
+	d.quote("The agent says (its own words, not checked):", reason)
+}
+
+// quote adds what others say as one paragraph that cannot pass for ours.
+func (d *document) quote(head, text string) {
+	text = clip(breakMailto(oneLine(text)), maxReason)
+	if text == "" {
 		return
 	}
 	d.gap()
-	d.plain.WriteString("The agent says (its own words, not checked):\n\n")
-	for l := range strings.SplitSeq(wrap(reason, proseWidth), "\n") {
+	d.plain.WriteString(head + "\n\n")
+	for l := range strings.SplitSeq(wrap(text, proseWidth), "\n") {
 		d.plain.WriteString("  " + l + "\n")
 	}
-	d.html.WriteString("<p>The agent says (its own words, not checked):</p>\n<blockquote>" + html.EscapeString(reason) + "</blockquote>\n")
+	d.html.WriteString("<p>" + head + "</p>\n<blockquote>" + html.EscapeString(text) + "</blockquote>\n")
 }
 
 func (d *document) gap() {
