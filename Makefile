@@ -84,7 +84,8 @@ sessions: ## SESSIONS=1m of anything in every state of IMAP, and of random comma
 	go test ./imapserver -run '^$$' -fuzz '^FuzzSession$$' -fuzztime $(SESSIONS) </dev/null
 	PIZZA_MODEL_TIME=$(SESSIONS) go test -count=1 -timeout 0 -run '^TestModel$$' ./imapserver
 
-soak: build ## SOAK=1h of fuzzing per target, random sessions against a model, thousands of kills
+soak: build ## SOAK=1h of fuzzing per target, random sessions against a model, simulated tasks, thousands of kills
 	./internal/testkit/fuzz.sh $(SOAK)
 	PIZZA_MODEL_TIME=$(SOAK) go test -count=1 -timeout 0 -run '^TestModel$$' ./imapserver
+	PIZZA_SIM_TIME=$(SOAK) go test -count=1 -timeout 0 -run '^TestSimRandom$$' ./agent
 	go test -tags soak -count=1 -timeout 6h -v ./internal/e2e/...

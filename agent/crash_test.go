@@ -80,6 +80,25 @@ func (c *crashStore) Claim(ctx context.Context, id mailbox.AccountID, kind strin
 	return c.Store.Claim(ctx, id, kind, now, lease, n)
 }
 
+// hookStore calls before ahead of each commit, with its number. What before commits itself
+// is numbered too.
+type hookStore struct {
+	mailbox.Store
+	before func(n int)
+
+	mu sync.Mutex
+	n  int
+}
+
+func (h *hookStore) Commit(ctx context.Context, id mailbox.AccountID, tx mailbox.Tx) (mailbox.Result, error) {
+	h.mu.Lock()
+	h.n++
+	n := h.n
+	h.mu.Unlock()
+	h.before(n)
+	return h.Store.Commit(ctx, id, tx)
+}
+
 // effects counts how often the once-only tool of the walk had its effect: each run of
 // it puts one more "x " before END.
 func (o *office) effects() int { return strings.Count(o.read("ledger.txt"), "x ") }

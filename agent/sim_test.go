@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,9 +53,13 @@ type program struct {
 // plot is a whole simulation.
 type plot struct {
 	seed     uint64
-	programs []program // one a mail
-	threads  int       // the mails are spread over so many threads; 0: one
-	cancel   bool      // the owner cancels the first task at some moment
+	programs []program                    // one a mail
+	threads  int                          // the mails are spread over so many threads; 0: one
+	cancel   bool                         // the owner cancels the first task at some moment
+	alone    bool                         // the model works one mail at a time
+	limits   Limits                       // zero fields: far away
+	before   func(p *process, commit int) // called before each commit of the first process
+	look     func(*process)               // called whenever everything waits
 	crashes  []crashPoint
 	restarts int // clean ones, at some moment
 }
@@ -143,10 +148,16 @@ func (w *world) start(point crashPoint) *process {
 	p := &process{world: w, killed: make(chan struct{}), gates: map[string]chan struct{}{}}
 	p.mem = openMem(simAccount, w.disk)
 	p.store = &crashStore{Store: p.mem, crashPoint: point, down: make(chan struct{})}
+	var store mailbox.Store = p.store
+	if before := w.plot.before; before != nil && w.commits == 0 {
+		store = &hookStore{Store: store, before: func(n int) { before(p, n) }}
+	}
+	limits := w.plot.limits
+	limits.ModelCalls, limits.ToolCalls = cmp.Or(limits.ModelCalls, 1000), cmp.Or(limits.ToolCalls, 1000)
 	a, err := New(Options{
-		Store: p.store, Accounts: people{{ID: simAccount, Login: "me"}}, Models: models{"script:test": simModel{p}}, Tools: simTools{p},
+		Store: store, Accounts: people{{ID: simAccount, Login: "me"}}, Models: models{"script:test": simModel{p}}, Tools: simTools{p},
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, Workers: 4, Location: time.UTC, ActionInInbox: true, Expiry: 20 * time.Minute,
-		Sends: 1000, Limits: Limits{ModelCalls: 1000, ToolCalls: 1000},
+		Sends: 1000, Limits: limits,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -246,19 +257,24 @@ func (p *process) events() (list []func()) {
 }
 
 func (p *process) send() {
-	mail := &p.mails[p.sent]
+	if p.submit(&p.mails[p.sent]) == nil { // else it is sent again
+		p.sent++
+	}
+}
+
+func (p *process) submit(mail *simMail) error {
 	blob, err := p.store.Stage(context.Background(), simAccount, strings.NewReader(mail.raw), 0)
 	if err != nil {
-		return
+		return err
 	}
 	r, err := p.a.Submit(context.Background(), mailbox.Submission{
 		Identity: identity(simAccount, "me"), Envelope: mailbox.Envelope{From: "me@localhost", To: []string{"pizza@localhost"}},
 		Blob: blob, Received: time.Now(),
 	})
-	if err == nil { // else it is sent again
+	if err == nil {
 		mail.task = r.Task
-		p.sent++
 	}
+	return err
 }
 
 func (p *process) cancel() {
@@ -289,6 +305,8 @@ func (p *process) decisions() (list []func()) {
 		}
 		call, verb := p.calls[d.Call], ""
 		switch {
+		case d.Kind == decisionLimit:
+			verb = "continue"
 		case d.Kind == decisionApproval:
 			verb = call.owner
 		case call.answer != "":
@@ -343,6 +361,9 @@ func (p *process) live(n int) (done bool) {
 		if p.store.dead() {
 			p.end(true)
 			return false
+		}
+		if p.plot.look != nil {
+			p.plot.look(p)
 		}
 		list := p.events()
 		switch {
@@ -494,7 +515,7 @@ func (s simTools) Probe(ctx context.Context, _ tools.Workspace, c tools.Call) (t
 type simModel struct{ p *process }
 
 func (m simModel) Info() providers.Info {
-	return providers.Info{Provider: "script", Model: "test", Window: 1_000_000, Joins: true, Free: true}
+	return providers.Info{Provider: "script", Model: "test", Window: 1_000_000, Joins: !m.p.plot.alone, Free: true}
 }
 
 func (m simModel) Complete(ctx context.Context, req providers.Request) (providers.Reply, error) {

@@ -14,7 +14,7 @@ import (
 func (w *world) check() {
 	w.checkEffects()
 	w.checkLeft()
-	answered := map[string]int{}
+	answered, cancelled := map[string]int{}, false
 	for key, rec := range w.disk.records {
 		if !strings.HasPrefix(key, "run/") {
 			continue
@@ -25,9 +25,13 @@ func (w *world) check() {
 			continue
 		}
 		w.checkRun(run)
+		cancelled = cancelled || run.State == Cancelled && run.Task == w.mails[0].task
 		for _, in := range run.Inputs {
 			answered[in.MessageID]++
 		}
+	}
+	if w.cancels == "accepted" && !cancelled {
+		w.fault("the owner was told that the task is cancelled, and it is not")
 	}
 	for _, m := range w.mails {
 		n := answered[m.mid]
@@ -139,7 +143,6 @@ func (w *world) needless(key string) bool {
 // checkState: a run ends cancelled when, and only when, its owner said so.
 func (w *world) checkState(run Run, st State, asked []string) {
 	stopped := slices.ContainsFunc(asked, func(id string) bool { return w.calls[id].answer == "stop" })
-	first := len(w.mails) > 0 && run.ID == runID(w.mails[0].task, 1)
 	want := Done
 	if st.Cancel != nil || st.Stop != nil {
 		want = Cancelled
@@ -149,10 +152,8 @@ func (w *world) checkState(run Run, st State, asked []string) {
 		w.fault("%s is %s, want %s", run.ID, run.State, want)
 	case st.Stop != nil && !stopped:
 		w.fault("%s was stopped by nobody", run.ID)
-	case st.Cancel != nil && !w.plot.cancel:
+	case st.Cancel != nil && w.cancels != "accepted" && w.cancels != "done" && !w.cut:
 		w.fault("%s was cancelled by nobody", run.ID)
-	case first && w.cancels == "refused" && st.Cancel != nil:
-		w.fault("%s was cancelled, and the owner told that it was too late", run.ID)
 	}
 }
 

@@ -39,6 +39,10 @@ var simPlots = map[string]plot{
 	"mails that join or wait": {programs: []program{
 		{name: "a", turns: []simTurn{{calls: []simCall{{tool: "pay"}}}}}, {name: "b", turns: []simTurn{{calls: []simCall{{tool: "book"}}}}}, {name: "c"},
 	}},
+	"limits": {limits: Limits{ModelCalls: 2, ToolCalls: 3}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "pay"}, {tool: "put"}}}, {calls: []simCall{{tool: "book"}, {tool: "pay"}}}, {calls: []simCall{{tool: "look"}}},
+	}}}},
+	"one mail at a time": {alone: true, programs: []program{{name: "a", turns: []simTurn{{calls: []simCall{{tool: "pay"}}}}}, {name: "b"}}},
 	"cancel": {cancel: true, programs: []program{
 		{name: "a", turns: []simTurn{{calls: []simCall{{tool: "pay"}, {tool: "send", owner: "approve"}, {tool: "book"}}}}}, {name: "b"},
 	}},
@@ -81,7 +85,10 @@ func TestSimWalk(t *testing.T) {
 // randomPlot makes a plot from a seed.
 func randomPlot(seed uint64) plot {
 	r := rand.New(rand.NewPCG(seed, 7))
-	p := plot{seed: seed, cancel: r.IntN(4) == 0, threads: 1 + r.IntN(2)}
+	p := plot{seed: seed, cancel: r.IntN(4) == 0, threads: 1 + r.IntN(2), alone: r.IntN(3) == 0}
+	if r.IntN(4) == 0 {
+		p.limits = Limits{ModelCalls: 1 + r.IntN(3), ToolCalls: 1 + r.IntN(6)}
+	}
 	for m := range 1 + r.IntN(4) {
 		prog := program{name: string(rune('a' + m))}
 		for range r.IntN(4) {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"pizza/internal/scram"
@@ -295,4 +297,145 @@ func scramLogin(f *fixture, db mailbox.Accounts, name, password string) string {
 	f.same("the server's proof", c.Trusts(string(proof)), true)
 	id := s.Identity()
 	return fmt.Sprint(id.Login, id.Credential, id.Scope, id.Addresses)
+}
+
+// testFence: a straggler cannot write. A stream is fenced by its end, a record by its
+// version, and a Tx that states its epoch by the process that has the account.
+func testFence(f *fixture) {
+	run := func(seq, version, epoch uint64) error {
+		_, err := f.s.Commit(f.ctx, account, mailbox.Tx{Epoch: epoch, Ops: []mailbox.Op{
+			mailbox.Append{Stream: "run/a", Expect: seq, Events: [][]byte{{1}}}, mailbox.PutRecord{Key: "run/a", Version: version},
+			due("run", "a", 0, ""),
+		}})
+		return err
+	}
+	epoch := f.s.Epoch(account)
+	f.ok(run(0, 0, epoch))
+	f.kind(run(0, 1, epoch), mailbox.Conflict) // somebody appended
+	f.kind(run(1, 0, epoch), mailbox.Conflict) // somebody changed the record
+	f.kind(run(1, 1, epoch+1), mailbox.Conflict)
+	f.ok(run(1, 1, epoch))
+	f.reopen()
+	f.kind(run(2, 2, epoch), mailbox.Conflict) // the process that had it is gone
+	f.ok(run(2, 2, f.s.Epoch(account)))
+	f.ok(run(3, 3, 0))
+	rec, err := f.s.Record(f.ctx, account, "run/a")
+	f.ok(err)
+	n := 0
+	f.ok(f.s.Events(f.ctx, account, "run/a", 1, func(uint64, []byte) error { n++; return nil }))
+	f.same("what was refused left nothing", []any{rec.Version, n}, []any{4, 4})
+}
+
+// testRaces: of many who write one record from the same version one wins, and nobody's
+// number is lost; so with a stream.
+func testRaces(f *fixture) {
+	const writers, rounds = 16, 8
+	var wg sync.WaitGroup
+	var won, lost atomic.Int32
+	f.commit(mailbox.PutRecord{Key: "n", Value: []byte("0")})
+	for range writers {
+		wg.Go(func() {
+			for range rounds {
+				for done := false; !done; {
+					rec, err := f.s.Record(f.ctx, account, "n")
+					f.ok(err)
+					var n int
+					_, err = fmt.Sscan(string(rec.Value), &n)
+					f.ok(err)
+					_, err = f.s.Commit(f.ctx, account, mailbox.Tx{Ops: []mailbox.Op{
+						mailbox.PutRecord{Key: "n", Version: rec.Version, Value: fmt.Append(nil, n+1)},
+						mailbox.Append{Stream: "n", Expect: uint64(n), Events: [][]byte{rec.Value}},
+					}})
+					if done = err == nil; done {
+						won.Add(1)
+					} else {
+						f.kind(err, mailbox.Conflict)
+						lost.Add(1)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	rec, err := f.s.Record(f.ctx, account, "n")
+	f.ok(err)
+	f.same("counted", []any{string(rec.Value), rec.Version, won.Load()}, []any{fmt.Sprint(writers * rounds), writers*rounds + 1, writers * rounds})
+	f.ok(f.s.Events(f.ctx, account, "n", 1, func(seq uint64, b []byte) error {
+		f.same("event", string(b), fmt.Sprint(seq-1))
+		return nil
+	}))
+	f.Logf("%d lost", lost.Load())
+}
+
+// testClaimRaces: two claimers never have one entry at the same time; a lease that ended,
+// and what was given back, can be claimed again, once.
+func testClaimRaces(f *fixture) {
+	const entries, claimers = 24, 8
+	for i := range entries {
+		f.commit(due("run", fmt.Sprintf("k%02d", i), 0, ""))
+	}
+	round := func(what string, minutes, want int) {
+		f.Helper()
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		got := map[string]int{}
+		for range claimers {
+			wg.Go(func() {
+				for {
+					ds, err := f.s.Claim(f.ctx, account, "run", noon.Add(time.Duration(minutes)*time.Minute), 10*time.Minute, 2)
+					f.ok(err)
+					if len(ds) == 0 {
+						return
+					}
+					mu.Lock()
+					for _, d := range ds {
+						got[d.Key]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		f.same(what, len(got), want)
+		for key, n := range got {
+			if n != 1 {
+				f.Errorf("%s: %d have %s", what, n, key)
+			}
+		}
+	}
+	round("first", 0, entries)
+	round("all are held", 9, 0)
+	f.s.Release(account, "run", "k03")
+	f.s.Release(account, "run", "k04")
+	f.s.Release(account, "run", "none")
+	round("two were given back", 9, 2)
+	round("the others' leases ended", 10, entries-2)
+	f.commit(mailbox.DeleteDue{Kind: "run", Key: "k05"})
+	round("all leases ended; one is done", 60, entries-1)
+}
+
+// testWakeUps: a wake-up may be lost or merged, what it was about never is. Whoever looks
+// after each one, and once before the first, sees everything.
+func testWakeUps(f *fixture) {
+	const n = 50
+	wake, stop := f.s.Watch(account, 0)
+	defer stop()
+	seen := map[string]bool{}
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range n {
+			f.commit(due("run", fmt.Sprint(i), 0, ""))
+		}
+	})
+	for look := func() int {
+		ds, err := f.s.Claim(f.ctx, account, "run", noon, time.Hour, n)
+		f.ok(err)
+		for _, d := range ds {
+			seen[d.Key] = true
+		}
+		return len(seen)
+	}; look() < n; {
+		f.within(wake, fmt.Sprintf("%d of %d entries", len(seen), n))
+	}
+	writer.Wait()
 }
