@@ -87,5 +87,5 @@ sessions: ## SESSIONS=1m of anything in every state of IMAP, and of random comma
 soak: build ## SOAK=1h of fuzzing per target, random sessions against a model, simulated tasks, thousands of kills
 	./internal/testkit/fuzz.sh $(SOAK)
 	PIZZA_MODEL_TIME=$(SOAK) go test -count=1 -timeout 0 -run '^TestModel$$' ./imapserver
-	PIZZA_SIM_TIME=$(SOAK) go test -count=1 -timeout 0 -run '^TestSimRandom$$' ./agent
+	PIZZA_SIM_TIME=$(SOAK) go test -count=1 -timeout 0 -run '^TestSim' ./agent
 	go test -tags soak -count=1 -timeout 6h -v ./internal/e2e/...

@@ -229,7 +229,7 @@ func (a *Agent) readJournal(ctx context.Context, account mailbox.AccountID, run 
 // is then, when somebody else changed the run meanwhile: an outcome is never lost
 // through a conflict.
 func (s *session) advance(ctx context.Context, base func(*draft) error) error {
-	for range attempts {
+	for same := 0; same < maxSame; {
 		d, err := s.draft(ctx, base)
 		if err != nil {
 			return err
@@ -247,12 +247,20 @@ func (s *session) advance(ctx context.Context, base func(*draft) error) error {
 		if !isKind(err, mailbox.Conflict) {
 			return err
 		}
+		before := s.ver
 		if err := s.load(ctx); err != nil {
 			return err
+		}
+		if same++; s.ver != before {
+			same = 0
 		}
 	}
 	return &mailbox.Error{Op: "advance", Kind: mailbox.Transient, Name: s.id}
 }
+
+// maxSame is how many commits in a row may conflict while the run itself stays as it was:
+// somebody changed its thread, say. More means that the account is another process's.
+const maxSame = 20
 
 // storeTries is how often a commit is tried that fails for want of disk or the like:
 // an outcome that only this process knows is worth waiting for.

@@ -317,7 +317,7 @@ func TestClass24StragglerIsFenced(t *testing.T) {
 			act()
 		}
 		synctest.Wait()
-		time.Sleep(time.Minute)
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		for name, stream := range old.mem.disk.streams {
 			if len(stream) != len(taken.streams[name]) {

@@ -65,12 +65,16 @@ func walk(t *testing.T, p plot) int {
 // and after every commit of each plot, in several orders of events.
 func TestSimWalk(t *testing.T) {
 	t.Parallel()
+	seeds := uint64(1)
+	if os.Getenv("PIZZA_SIM_TIME") != "" {
+		seeds = 50
+	}
 	for name, p := range simPlots {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				all := 0
-				for p.seed = 1; p.seed <= 2; p.seed++ {
+				for p.seed = 1; p.seed <= seeds; p.seed++ {
 					n := walk(t, p)
 					if all += n; n < 5 {
 						t.Errorf("%d walks only", n)
@@ -128,7 +132,7 @@ func randomTurn(r *rand.Rand) simTurn {
 func TestSimRandom(t *testing.T) {
 	t.Parallel()
 	first := envSeed(t)
-	long, n := os.Getenv("PIZZA_SIM_TIME"), uint64(100)
+	long, n := os.Getenv("PIZZA_SIM_TIME"), uint64(40)
 	var until time.Time
 	if long != "" {
 		d, err := time.ParseDuration(long)
