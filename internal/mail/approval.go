@@ -106,7 +106,7 @@ func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
 		"Write the word stop and the task ends here.")
 	d.links("Or use a link, which writes that reply for you to send:", u.ReplyAddress, u.Subject,
 		"happened", "repeat", "stop")
-	d.quote("What is known about it (not checked):", u.Said)
+	d.theirs("What is known about it (not checked):", u.Said)
 	return d.plain.String(), d.html.String(), attachArgs
 }
 
@@ -222,11 +222,11 @@ func (d *document) links(head, address, subject string, verbs ...string) {
 
 // agentSays adds the agent's reason.
 func (d *document) agentSays(reason string) {
-	d.quote("The agent says (its own words, not checked):", reason)
+	d.theirs("The agent says (its own words, not checked):", reason)
 }
 
-// quote adds what others say as one paragraph that cannot pass for ours.
-func (d *document) quote(head, text string) {
+// theirs adds what others say as one paragraph that cannot pass for ours.
+func (d *document) theirs(head, text string) {
 	text = clip(breakMailto(oneLine(text)), maxReason)
 	if text == "" {
 		return
