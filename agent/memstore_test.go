@@ -193,8 +193,6 @@ func (t *memTx) perform(op mailbox.Op) error {
 		if t.records[op.Key].Version != op.Version {
 			return memErr(mailbox.Conflict, op.Key)
 		}
-	case mailbox.Add:
-		return t.add(op)
 	case mailbox.PutDue:
 		t.touched[mailbox.DueEntries] = true
 		t.dues[memDue{op.Due.Kind, op.Due.Key}] = op.Due
@@ -205,16 +203,6 @@ func (t *memTx) perform(op mailbox.Op) error {
 	default:
 		return memErr(mailbox.Invalid, fmt.Sprintf("%T", op))
 	}
-	return nil
-}
-
-func (t *memTx) add(op mailbox.Add) error {
-	rec := t.records[op.Key]
-	value, err := op.To(rec.Value)
-	if err != nil {
-		return err
-	}
-	t.records[op.Key] = mailbox.Record{Key: op.Key, Version: rec.Version + 1, Value: value, Index: rec.Index}
 	return nil
 }
 
