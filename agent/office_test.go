@@ -231,6 +231,7 @@ func (o *office) settledDown() {
 		o.t.Errorf("a run is due at %v (%v)", next, err)
 	}
 	for _, r := range o.runs(o.me.Account) {
+		recordJournal(o.t, r.ID, o.journal(r.ID))
 		s, err := Fold(o.journal(r.ID))
 		if err != nil {
 			o.t.Errorf("%s: %v", r.ID, err)

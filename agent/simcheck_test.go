@@ -117,14 +117,17 @@ func (w *world) checkRun(run Run) {
 		w.fault("%d mails tell how %s ended", n, run.ID)
 	}
 	var asked []string
+	var events []Event
 	for _, b := range w.disk.streams[runKey(run.ID)] {
-		if e, err := decodeEvent(b); err == nil && e.Asked != nil && e.Asked.Kind == decisionUnknown {
+		e, err := decodeEvent(b)
+		if events = append(events, e); err == nil && e.Asked != nil && e.Asked.Kind == decisionUnknown {
 			asked = append(asked, e.Asked.Call)
 			if w.needless(run.ID + "/" + e.Asked.Call) {
 				w.fault("asked what became of %s, which is known", e.Asked.Call)
 			}
 		}
 	}
+	recordJournal(w.t, run.ID, events)
 	w.checkState(run, st, asked)
 }
 
