@@ -91,7 +91,7 @@ func (a *Agent) statusText(ctx context.Context, account mailbox.AccountID) (stri
 		}
 		open = append(open, d)
 	}
-	slices.SortFunc(open, func(x, y Decision) int { return x.Created.Compare(y.Created) })
+	slices.SortFunc(open, oldestFirst)
 	for _, d := range open {
 		fmt.Fprintf(&b, "- %s (until %s)\n", oneLine(d.Subject), a.when(d.Expires))
 	}

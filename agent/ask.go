@@ -67,8 +67,7 @@ func kindOf(decision string) string {
 // askingMail writes the mail of a decision.
 func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan tools.Plan, c Call) mail.Outgoing {
 	out := a.letter(o, th, kindOf(dec.Kind), d.run.ID, d.run.newest())
-	out.ReplyTo = &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + dec.ID, Host: a.opt.Domain}
-	out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", dec.ID})
+	a.asks(&out, dec.ID)
 	sentence := plan.Sentence
 	if sentence == "" {
 		sentence = "Call " + dec.Tool + "."
@@ -98,6 +97,40 @@ func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan to
 	}
 	out.Attachments = argumentsFile(attach)
 	return out
+}
+
+// open puts a decision with its mail into the commit.
+func (d *draft) open(ctx context.Context, dec *Decision, out mail.Outgoing) error {
+	ops, err := d.s.a.openOps(ctx, d.s.account, dec, out)
+	d.ops = append(d.ops, ops...)
+	return err
+}
+
+// openOps store a decision with its mail: in Action, and in INBOX where the settings say so.
+// They complete dec. One without a time to expire at waits for ever.
+func (a *Agent) openOps(ctx context.Context, account mailbox.AccountID, dec *Decision, out mail.Outgoing) ([]mailbox.Op, error) {
+	add := mailbox.AddMessage{
+		Places: []mailbox.MailboxID{Action}, Hold: []string{decisionKey(dec.ID)}, Tag: decisionTag(dec.ID),
+	}
+	if a.opt.ActionInInbox {
+		add.Places = append(add.Places, mailbox.Inbox)
+	}
+	dec.Alone = !a.opt.ActionInInbox
+	add, err := a.post(ctx, account, out, add)
+	if err != nil {
+		return nil, err
+	}
+	dec.Mail, dec.MailID, dec.Subject, dec.Text = add.ID, out.MessageID, out.Subject, mail.PlainText(out)
+	ref := MessageRef{Task: dec.Task, Run: dec.Run, Decision: dec.ID, Kind: kindOf(dec.Kind), Ours: true}
+	var ops []mailbox.Op
+	if !dec.Expires.IsZero() {
+		dec.Remind = a.remindAt(*dec, dec.Created)
+		ops = append(ops, mailbox.PutDue{Due: mailbox.Due{Kind: DueExpire, Key: dec.ID, At: dec.Expires}})
+	}
+	if !dec.Remind.IsZero() {
+		ops = append(ops, mailbox.PutDue{Due: mailbox.Due{Kind: DueRemind, Key: dec.ID, At: dec.Remind}})
+	}
+	return append(ops, add, decisionPut(*dec, 0), refPut(out.MessageID, ref)), nil
 }
 
 // argumentsFile attaches arguments that a mail shows in part; nil: none.

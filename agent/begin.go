@@ -9,7 +9,6 @@ import (
 
 	"pizza/internal/mail"
 	"pizza/mailbox"
-	"pizza/providers"
 )
 
 // beginRun begins the next run of a thread over the mails in (at least one). It
@@ -52,11 +51,7 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 	if err != nil {
 		return nil, nil, err
 	}
-	add := mailbox.Append{Stream: runKey(run.ID)}
-	for _, e := range events {
-		add.Events = append(add.Events, encodeEvent(e))
-	}
-	ops = append(ops, add)
+	ops = append(ops, appendOp(run.ID, 0, events...))
 	ops = append(ops, status...)
 	a.adopt(o.Account)
 	return append(ops, runPut(*run, 0), dueRun(run.ID, at)), run, nil
@@ -65,8 +60,8 @@ func (a *Agent) beginRun(ctx context.Context, o owner, th *Thread, in []Inbound)
 // started freezes what the first run of a thread works with.
 func (a *Agent) started(ctx context.Context, o owner, model string) *EvStarted {
 	e := &EvStarted{Model: model, System: systemPrompt(o), Limits: a.opt.Limits, Window: a.window(ctx, model)}
-	for _, t := range slices.Concat(a.opt.Tools.Specs(), a.ownSpecs()) {
-		e.Tools = append(e.Tools, providers.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
+	for _, t := range a.specs() {
+		e.Tools = append(e.Tools, toModel(t))
 	}
 	return e
 }

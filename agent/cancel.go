@@ -2,8 +2,7 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,10 +133,7 @@ func (a *Agent) wakeRun(r Run, version uint64, evs ...Event) ([]mailbox.Op, erro
 		return nil, &mailbox.Error{Op: "wake", Kind: mailbox.Conflict, Name: r.ID,
 			Text: "task " + r.Task + " has ended already (" + string(r.State) + ")"}
 	}
-	add := mailbox.Append{Stream: runKey(r.ID), Expect: r.Seq}
-	for _, e := range evs {
-		add.Events = append(add.Events, encodeEvent(e))
-	}
+	add := appendOp(r.ID, r.Seq, evs...)
 	r.Seq += uint64(len(evs))
 	if r.State == Waiting {
 		r.State, r.For, r.Changed = Queued, "", a.now()
@@ -145,15 +141,26 @@ func (a *Agent) wakeRun(r Run, version uint64, evs ...Event) ([]mailbox.Op, erro
 	return []mailbox.Op{add, runPut(r, version), dueRun(r.ID, a.now())}, nil
 }
 
+// wakeBatch is how many runs one commit makes due.
+const wakeBatch = 100
+
+// wakeAll makes the runs among recs due, which wait for the same thing.
+func (a *Agent) wakeAll(ctx context.Context, account mailbox.AccountID, recs []mailbox.Record) error {
+	for batch := range slices.Chunk(runsOf(recs), wakeBatch) {
+		var ops []mailbox.Op
+		for _, r := range batch {
+			ops = append(ops, dueRun(r.ID, a.now()))
+		}
+		if err := a.commit(ctx, account, ops...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // dueRun makes a run due.
 func dueRun(run string, at time.Time) mailbox.PutDue {
 	return mailbox.PutDue{Due: mailbox.Due{Kind: DueRun, Key: run, At: at}}
 }
 
-func decodeRun(rec mailbox.Record) (Run, error) {
-	var r Run
-	if err := json.Unmarshal(rec.Value, &r); err != nil {
-		return r, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
-	return r, nil
-}
+func decodeRun(rec mailbox.Record) (Run, error) { return decode[Run](rec) }

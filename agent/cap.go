@@ -2,13 +2,10 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"pizza/internal/mail"
-	"pizza/internal/msgid"
 	"pizza/mailbox"
 )
 
@@ -80,10 +77,8 @@ func (a *Agent) lifted(ctx context.Context, account mailbox.AccountID, month str
 	if err != nil {
 		return l, 0, err
 	}
-	if err := json.Unmarshal(rec.Value, &l); err != nil {
-		return l, 0, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
-	return l, rec.Version, nil
+	l, err = decode[lift](rec)
+	return l, rec.Version, err
 }
 
 // month is an account's month as a call that would book r meets it.
@@ -220,13 +215,9 @@ func (d *draft) askMonth(ctx context.Context, m month, of Limit) error {
 	now := a.local(a.now())
 	next := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, now.Location())
 	dec := Decision{ID: newToken(), Kind: decisionLimit, Month: m.name, State: Open, Created: now, Expires: next, Sentence: m.sentence(of)}
-	out := mail.Outgoing{
-		From:    mail.Address{Name: "Pizza", Local: pizzaUser, Host: a.opt.Domain},
-		To:      mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
-		ReplyTo: &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + dec.ID, Host: a.opt.Domain},
-		Subject: mail.LimitSubject(dec.Sentence), MessageID: msgid.New(), Date: now, AutoSubmitted: "auto-generated",
-		Headers: [][2]string{{"X-Pizza-Kind", KindQuestion}, {"X-Pizza-Approval", dec.ID}},
-	}
+	out := a.sheet(o, KindQuestion)
+	a.asks(&out, dec.ID)
+	out.Subject = mail.LimitSubject(dec.Sentence)
 	again, more := "the limit of this month raised by "+dollars(micro(m.cap.USD)), "to raise it by that many US dollars"
 	if of == LimitTokens {
 		again, more = "the limit of this month raised by "+grouped(m.cap.Tokens)+" tokens", "to raise it by that many tokens"
@@ -315,14 +306,8 @@ func (a *Agent) wakeMonth(ctx context.Context, account mailbox.AccountID, due ma
 	if err != nil {
 		return err
 	}
-	for batch := range slices.Chunk(runsOf(recs), pruneBatch) {
-		var ops []mailbox.Op
-		for _, r := range batch {
-			ops = append(ops, dueRun(r.ID, a.now()))
-		}
-		if err := a.commit(ctx, account, ops...); err != nil {
-			return err
-		}
+	if err := a.wakeAll(ctx, account, recs); err != nil {
+		return err
 	}
 	return a.commit(ctx, account, mailbox.CheckRecord{Key: capKey(due.Key), Version: version},
 		mailbox.DeleteDue{Kind: due.Kind, Key: due.Key})

@@ -387,8 +387,3 @@ func windowOf(i providers.Info) int {
 	}
 	return i.Window
 }
-
-// hasTool reports whether a list of tools has a name.
-func hasTool(specs []providers.ToolSpec, name string) bool {
-	return slices.ContainsFunc(specs, func(t providers.ToolSpec) bool { return t.Name == name })
-}

@@ -175,7 +175,7 @@ func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id str
 
 // decidable says what state v leads to, or why it decides nothing.
 func (a *Agent) decidable(d Decision, v verdict) (DecisionState, error) {
-	if d.State != Open && d.State != Deciding {
+	if !d.State.undecided() {
 		return "", decideError(mailbox.Conflict, d, a.decidedText(d))
 	}
 	to, ok := outcomes[d.Kind][v.verb]
@@ -286,7 +286,7 @@ func decisionTag(id string) string { return "decision:" + id }
 // decisionPut writes a decision's record with the index keys of its state.
 func decisionPut(d Decision, version uint64) mailbox.PutRecord {
 	index := []string{indexOfTask + d.Task, indexOfRun + d.Run, fmt.Sprint(indexOfMessage, uint64(d.Mail))}
-	if d.State == Open || d.State == Deciding {
+	if d.State.undecided() {
 		index = append(index, indexOpenDecisions)
 	}
 	if d.State == Deciding && d.By != nil {
@@ -305,13 +305,7 @@ func (a *Agent) loadDecision(ctx context.Context, account mailbox.AccountID, id 
 	return d, rec.Version, err
 }
 
-func decodeDecision(rec mailbox.Record) (Decision, error) {
-	var d Decision
-	if err := json.Unmarshal(rec.Value, &d); err != nil {
-		return d, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
-	return d, nil
-}
+func decodeDecision(rec mailbox.Record) (Decision, error) { return decode[Decision](rec) }
 
 // findDecision finds the decision that id names: its own id, or that of a run or
 // task with exactly one open.
@@ -350,22 +344,28 @@ func (a *Agent) openDecisions(ctx context.Context, account mailbox.AccountID, id
 	if err != nil {
 		return nil, err
 	}
-	var open []Decision
+	return slices.DeleteFunc(decisionsOf(recs), func(d Decision) bool {
+		of := id == d.Task || id == d.Run || isBelow(d.Run, id)
+		return !of || !d.State.undecided()
+	}), nil
+}
+
+// decisionsOf decodes the decisions among recs, oldest first; one that does not decode is
+// left out.
+func decisionsOf(recs []mailbox.Record) []Decision {
+	var list []Decision
 	for _, rec := range recs {
 		if !strings.HasPrefix(rec.Key, decisionKey("")) {
 			continue
 		}
-		d, err := decodeDecision(rec)
-		if err != nil {
-			return nil, err
-		}
-		of := id == d.Task || id == d.Run || isBelow(d.Run, id)
-		if of && (d.State == Open || d.State == Deciding) {
-			open = append(open, d)
+		if d, err := decodeDecision(rec); err == nil {
+			list = append(list, d)
 		}
 	}
-	slices.SortFunc(open, func(x, y Decision) int {
-		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
-	})
-	return open, nil
+	slices.SortFunc(list, oldestFirst)
+	return list
+}
+
+func oldestFirst(x, y Decision) int {
+	return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
 }

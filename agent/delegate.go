@@ -135,10 +135,7 @@ func (d *draft) hire(ctx context.Context, c Call, w Worker, prompt string, limit
 		events = append(events, Event{At: now, Intent: act.intent(a.store.Epoch(d.s.account))})
 	}
 	run.Seq = uint64(len(events))
-	add := mailbox.Append{Stream: runKey(run.ID)}
-	for _, e := range events {
-		add.Events = append(add.Events, encodeEvent(e))
-	}
+	add := appendOp(run.ID, 0, events...)
 	for _, f := range out {
 		add.Blobs = append(add.Blobs, f.Blob)
 	}
@@ -149,8 +146,8 @@ func (d *draft) hire(ctx context.Context, c Call, w Worker, prompt string, limit
 
 // verbatim reports whether a model passes on what the login wrote and nothing else.
 func (a *Agent) verbatim(ctx context.Context, name string) bool {
-	m, err := a.opt.Models.Model(ctx, name)
-	return err == nil && m != nil && m.Info().Verbatim
+	info, _ := a.info(ctx, name)
+	return info.Verbatim
 }
 
 // awaitWorkers has the run wait for its workers. When it is to end, they are asked to end
@@ -316,7 +313,8 @@ func (a *Agent) endChild(ctx context.Context, o owner, run Run, end EvToolEnd, b
 	}
 	live = slices.DeleteFunc(live, func(l liveRun) bool { return l.ID == run.ID })
 	beside := slices.ContainsFunc(live, func(l liveRun) bool { return parentOf(l.ID) == up })
-	add := mailbox.Append{Stream: runKey(up), Expect: parent.Seq, Blobs: blobs, Events: [][]byte{encodeEvent(Event{At: a.now(), ToolEnd: &end})}}
+	add := appendOp(up, parent.Seq, Event{At: a.now(), ToolEnd: &end})
+	add.Blobs = blobs
 	parent.Seq++
 	ops = append(ops, add)
 	if !beside || parent.State != Waiting { // else it would only begin to wait again

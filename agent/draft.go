@@ -63,10 +63,8 @@ func (d *draft) empty() bool { return len(d.events) == 0 && len(d.ops) == 0 }
 
 // tx is the commit: fenced by the journal's end and by the version of the record.
 func (d *draft) tx() []mailbox.Op {
-	add := mailbox.Append{Stream: runKey(d.run.ID), Expect: d.s.st.Seq, Blobs: d.blobs}
-	for _, e := range d.events {
-		add.Events = append(add.Events, encodeEvent(e))
-	}
+	add := appendOp(d.run.ID, d.s.st.Seq, d.events...)
+	add.Blobs = d.blobs
 	d.run = d.told()
 	d.run.Seq, d.run.Changed = d.st.Seq, d.s.a.now()
 	d.run.Epoch = d.s.a.store.Epoch(d.s.account)

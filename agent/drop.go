@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/emersion/go-imap/v2"
@@ -38,9 +36,9 @@ func (a *Agent) takeDrop(ctx context.Context, account mailbox.AccountID, due mai
 	if err != nil {
 		return err
 	}
-	var d drop
-	if err := json.Unmarshal(rec.Value, &d); err != nil {
-		return fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+	d, err := decode[drop](rec)
+	if err != nil {
+		return err
 	}
 	if d.Run != "" {
 		return a.dropDue(ctx, account, due)

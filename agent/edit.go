@@ -59,11 +59,7 @@ func (a *Agent) finalArgs(ctx context.Context, account mailbox.AccountID, d *Dec
 	if err := jsonschema.Check(spec.Schema, final); err != nil {
 		return decideError(mailbox.Refused, *d, "the new arguments do not fit "+d.Tool+": "+err.Error())
 	}
-	rec, err := a.store.Record(ctx, account, runKey(d.Run))
-	if err != nil {
-		return err
-	}
-	run, err := decodeRun(rec)
+	run, err := a.runRecord(ctx, account, d.Run)
 	if err != nil {
 		return err
 	}

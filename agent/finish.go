@@ -124,14 +124,12 @@ func (a *Agent) lastMail(ctx context.Context, o owner, th *Thread, d *draft, e e
 	return out
 }
 
+// costText is a cost, "" where nobody said one.
 func costText(usd float64) string {
-	switch {
-	case usd <= 0:
+	if usd <= 0 {
 		return ""
-	case usd < 0.01:
-		return fmt.Sprintf("$%.4f", usd)
 	}
-	return fmt.Sprintf("$%.2f", usd)
+	return dollars(micro(usd))
 }
 
 // attachments are the files of /out.
@@ -176,7 +174,7 @@ func (a *Agent) dropDecisions(ctx context.Context, account mailbox.AccountID, ru
 	open, err := a.store.Lookup(ctx, account, indexOfRun+run)
 	var ops []mailbox.Op
 	for _, rec := range open {
-		if dec, err := decodeDecision(rec); err == nil && (dec.State == Open || dec.State == Deciding) {
+		if dec, err := decodeDecision(rec); err == nil && dec.State.undecided() {
 			ops = append(ops, closeOps(dec, rec.Version, Dropped)...)
 		}
 	}
@@ -237,8 +235,8 @@ func (th *Thread) take(all bool) []Inbound {
 
 // joins reports whether a model may be given several mails at once.
 func (a *Agent) joins(ctx context.Context, name string) bool {
-	m, err := a.opt.Models.Model(ctx, name)
-	return err == nil && m != nil && m.Info().Joins
+	info, _ := a.info(ctx, name)
+	return info.Joins
 }
 
 // answerOf is the text of the result: the model's last, or an honest sentence.

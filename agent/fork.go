@@ -130,11 +130,7 @@ func (a *Agent) forkPoint(ctx context.Context, in *intake, src *Thread, ref Mess
 		answers = in.structure.References[n-1:]
 	}
 	for n := src.Runs; n >= 1; n-- {
-		rec, err := a.store.Record(ctx, in.account(), runKey(runID(src.Task, n)))
-		if err != nil {
-			return nil, err
-		}
-		run, err := decodeRun(rec)
+		run, err := a.runRecord(ctx, in.account(), runID(src.Task, n))
 		if err != nil {
 			return nil, err
 		}

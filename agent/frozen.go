@@ -57,11 +57,8 @@ func (a *Agent) began(ctx context.Context, o owner, run string) (*EvStarted, err
 // window is the window of a model by name; that of one that cannot be had now is not
 // known.
 func (a *Agent) window(ctx context.Context, name string) int {
-	m, err := a.opt.Models.Model(ctx, name)
-	if err != nil || m == nil {
-		return defaultWindow
-	}
-	return windowOf(m.Info())
+	info, _ := a.info(ctx, name)
+	return windowOf(info)
 }
 
 // gone reports whether the run was told of a tool that is no longer there.

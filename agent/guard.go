@@ -192,7 +192,7 @@ func (r *review) decision(tag string) (*held, error) {
 		return nil, nil
 	}
 	d, err := decodeDecision(rec)
-	if err != nil || d.State != Open && d.State != Deciding {
+	if err != nil || !d.State.undecided() {
 		return nil, err
 	}
 	return &held{Decision: d, version: rec.Version}, nil

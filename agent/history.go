@@ -32,6 +32,15 @@ func whyNoModel(err error, model string) error {
 	return &providers.Error{Class: providers.Invalid, Message: "the model " + model + " is not set up"}
 }
 
+// info is what is known of a model by name; false for one that cannot be had now.
+func (a *Agent) info(ctx context.Context, name string) (providers.Info, bool) {
+	m, err := a.opt.Models.Model(ctx, name)
+	if err != nil || m == nil {
+		return providers.Info{}, false
+	}
+	return m.Info(), true
+}
+
 // resolve looks the run's model up, once a session that finds it.
 func (s *session) resolve(ctx context.Context) {
 	if s.model != nil {

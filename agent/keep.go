@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,9 +43,9 @@ func (a *Agent) endLeaving(ctx context.Context, account mailbox.AccountID, due m
 	if err != nil {
 		return err
 	}
-	var l leaving
-	if err := json.Unmarshal(rec.Value, &l); err != nil {
-		return fmt.Errorf("agent: decode %s: %w", key, err)
+	l, err := decode[leaving](rec)
+	if err != nil {
+		return err
 	}
 	if !l.Crowd {
 		return a.commit(ctx, account, leftOps(rec, l.Message)...)
@@ -63,9 +62,9 @@ func (a *Agent) putBack(ctx context.Context, account mailbox.AccountID, box mail
 	var ops []mailbox.Op
 	ask := asking{Box: box}
 	for _, rec := range recs {
-		var l leaving
-		if err := json.Unmarshal(rec.Value, &l); err != nil {
-			return fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+		l, err := decode[leaving](rec)
+		if err != nil {
+			return err
 		}
 		if !l.Crowd {
 			continue

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/emersion/go-imap/v2"
 
@@ -20,11 +18,8 @@ func (a *Agent) asked(ctx context.Context, account mailbox.AccountID, id string)
 	if err != nil {
 		return asking{}, 0, err
 	}
-	var ask asking
-	if err := json.Unmarshal(rec.Value, &ask); err != nil {
-		return ask, 0, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
-	return ask, rec.Version, nil
+	ask, err := decode[asking](rec)
+	return ask, rec.Version, err
 }
 
 // decision shows the question in the form of one.

@@ -13,19 +13,25 @@ import (
 	"pizza/mailbox"
 )
 
-// letter is a mail of ours about a run: what stands in every one of them.
-func (a *Agent) letter(o owner, th *Thread, kind, run string, answers Inbound) mail.Outgoing {
-	out := mail.Outgoing{
+// sheet is a mail of ours to an owner: what stands in every one of them, whatever it is about.
+func (a *Agent) sheet(o owner, kind string) mail.Outgoing {
+	return mail.Outgoing{
 		From:          mail.Address{Name: "Pizza", Local: pizzaUser, Host: a.opt.Domain},
 		To:            mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
-		Subject:       mail.ReplySubject(answers.Subject),
 		MessageID:     msgid.New(),
-		InReplyTo:     answers.MessageID,
-		References:    th.chainTo(answers.MessageID),
 		Date:          a.now(),
-		AutoSubmitted: "auto-replied",
-		Headers:       [][2]string{{"X-Pizza-Kind", kind}, {"X-Pizza-Task", th.Task}},
+		AutoSubmitted: "auto-generated",
+		Headers:       [][2]string{{"X-Pizza-Kind", kind}},
 	}
+}
+
+// letter is a mail of ours about a run: what stands in every one of them.
+func (a *Agent) letter(o owner, th *Thread, kind, run string, answers Inbound) mail.Outgoing {
+	out := a.sheet(o, kind)
+	out.Subject = mail.ReplySubject(answers.Subject)
+	out.InReplyTo, out.References = answers.MessageID, th.chainTo(answers.MessageID)
+	out.AutoSubmitted = "auto-replied"
+	out.Headers = append(out.Headers, [2]string{"X-Pizza-Task", th.Task})
 	if run != "" {
 		out.Headers = append(out.Headers, [2]string{"X-Pizza-Run", run})
 	}
@@ -33,6 +39,12 @@ func (a *Agent) letter(o owner, th *Thread, kind, run string, answers Inbound) m
 		out.ReplyTo = &mail.Address{Name: "Pizza", Local: pizzaUser + "+t." + th.Token, Host: a.opt.Domain}
 	}
 	return out
+}
+
+// asks makes out a mail that a decision is answered by a reply to.
+func (a *Agent) asks(out *mail.Outgoing, decision string) {
+	out.ReplyTo = &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + decision, Host: a.opt.Domain}
+	out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", decision})
 }
 
 // chainTo is the References field of a mail that answers messageID (RFC 5322

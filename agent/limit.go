@@ -10,7 +10,6 @@ import (
 
 	"pizza/internal/crockford"
 	"pizza/internal/mail"
-	"pizza/mailbox"
 )
 
 // Limit is why a run stops to ask its owner whether it shall go on.
@@ -102,8 +101,7 @@ func (d *draft) askLimit(ctx context.Context, l Limit) error {
 		return err
 	}
 	out := a.letter(o, th, KindQuestion, d.run.ID, d.run.newest())
-	out.ReplyTo = &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + dec.ID, Host: a.opt.Domain}
-	out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", dec.ID})
+	a.asks(&out, dec.ID)
 	out.Subject = mail.LimitSubject(dec.Sentence)
 	again, more := limitGrants(&d.st, l)
 	who := "the task"
@@ -270,28 +268,4 @@ func (d *draft) stopAt(ctx context.Context, ask LimitAsk) error {
 	b.WriteString("\nReply to this mail to have it go on: what is said above is known then.\n")
 	e.text = b.String()
 	return d.finish(ctx, e)
-}
-
-// open stores a decision with its mail: in Action, and in INBOX where the settings say so.
-func (d *draft) open(ctx context.Context, dec *Decision, out mail.Outgoing) error {
-	a := d.s.a
-	add := mailbox.AddMessage{
-		Places: []mailbox.MailboxID{Action}, Hold: []string{decisionKey(dec.ID)}, Tag: decisionTag(dec.ID),
-	}
-	if a.opt.ActionInInbox {
-		add.Places = append(add.Places, mailbox.Inbox)
-	}
-	dec.Alone = !a.opt.ActionInInbox
-	add, err := a.post(ctx, d.s.account, out, add)
-	if err != nil {
-		return err
-	}
-	dec.Mail, dec.MailID, dec.Subject, dec.Text = add.ID, out.MessageID, out.Subject, mail.PlainText(out)
-	ref := MessageRef{Task: dec.Task, Run: dec.Run, Decision: dec.ID, Kind: kindOf(dec.Kind), Ours: true}
-	if dec.Remind = a.remindAt(*dec, dec.Created); !dec.Remind.IsZero() {
-		d.ops = append(d.ops, mailbox.PutDue{Due: mailbox.Due{Kind: DueRemind, Key: dec.ID, At: dec.Remind}})
-	}
-	d.ops = append(d.ops, add, decisionPut(*dec, 0), refPut(out.MessageID, ref),
-		mailbox.PutDue{Due: mailbox.Due{Kind: DueExpire, Key: dec.ID, At: dec.Expires}})
-	return nil
 }

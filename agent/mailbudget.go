@@ -154,8 +154,8 @@ func (a *Agent) budget(ctx context.Context, started *EvStarted, in []Inbound) {
 
 // free reports whether a model costs nothing.
 func (a *Agent) free(ctx context.Context, name string) bool {
-	m, err := a.opt.Models.Model(ctx, name)
-	return err == nil && m != nil && m.Info().Free
+	info, _ := a.info(ctx, name)
+	return info.Free
 }
 
 // textSize is about how many octets of a mail the model is told: those of its text parts.

@@ -2,14 +2,12 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"pizza/mailbox"
-	"pizza/providers"
 )
 
 // Figure is one number about all runs of this process, for a monitoring system. Neither
@@ -130,12 +128,8 @@ func (s *session) observeModel(out outcome) func() {
 	if s.model != nil {
 		provider, model = s.model.Info().Provider, s.model.Info().Model
 	}
-	if out.err != nil {
-		class = string(providers.Network)
-		var pe *providers.Error
-		if errors.As(out.err, &pe) {
-			class = string(pe.Class)
-		}
+	if pe := out.failed(); pe != nil {
+		class = string(pe.Class)
 	}
 	m, u := &s.a.meter, out.reply.Usage
 	m.add(1, "pizza_model_calls_total", provider, model, class)
@@ -154,7 +148,7 @@ func (s *session) observeTool(c Call, out outcome) func() {
 		return func() {}
 	}
 	name := "other" // a name that no tool has is whatever a model says
-	if slices.ContainsFunc(s.st.Started.Tools, func(t providers.ToolSpec) bool { return t.Name == c.Name }) {
+	if hasTool(s.st.Started.Tools, c.Name) {
 		name = c.Name
 	}
 	s.a.meter.add(1, "pizza_tool_calls_total", name, status)

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"slices"
 
 	"pizza/internal/tools"
 	"pizza/mailbox"
+	"pizza/providers"
 )
 
 // own is a tool that acts on the run itself, not on the world: the agent carries it out.
@@ -42,6 +44,19 @@ func (a *Agent) ownSpecs() []tools.Spec {
 		}
 	}
 	return specs
+}
+
+// specs are all tools as they are now: those of Options, then the own ones.
+func (a *Agent) specs() []tools.Spec { return slices.Concat(a.opt.Tools.Specs(), a.ownSpecs()) }
+
+// toModel is a tool as a model is told it.
+func toModel(t tools.Spec) providers.ToolSpec {
+	return providers.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema}
+}
+
+// hasTool reports whether a list of tools has a name.
+func hasTool(specs []providers.ToolSpec, name string) bool {
+	return slices.ContainsFunc(specs, func(t providers.ToolSpec) bool { return t.Name == name })
 }
 
 // ownTool is the own tool of a name, nil for none.

@@ -93,7 +93,7 @@ func (a *Agent) parkOps(ctx context.Context, s *session, cause error) ([]mailbox
 	end := Event{At: a.now(), Finished: &EvFinished{State: Failed, Mail: out.MessageID, Text: text}}
 	ops = append(ops, below...)
 	return append(ops,
-		mailbox.Append{Stream: runKey(run.ID), Expect: seq, Events: [][]byte{encodeEvent(end)}},
+		appendOp(run.ID, seq, end),
 		runPut(run, rec.Version)), nil
 }
 
@@ -107,7 +107,7 @@ func (a *Agent) parkChild(ctx context.Context, o owner, run Run, version, seq ui
 	}, nil)
 	end := Event{At: a.now(), Finished: &EvFinished{State: Failed, Text: text}}
 	return append(ops,
-		mailbox.Append{Stream: runKey(run.ID), Expect: seq, Events: [][]byte{encodeEvent(end)}},
+		appendOp(run.ID, seq, end),
 		runPut(run, version)), err
 }
 

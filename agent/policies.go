@@ -99,7 +99,7 @@ func (a *Agent) Policies(ctx context.Context, account mailbox.AccountID) ([]Poli
 		return nil, err
 	}
 	list := append(a.settingsPolicies(), of...)
-	specs := append(a.opt.Tools.Specs(), a.ownSpecs()...)
+	specs := a.specs()
 	for i := range list {
 		p := &list[i]
 		p.Unmatched = true

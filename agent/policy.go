@@ -85,7 +85,7 @@ func policyCall(c Call, p tools.Plan, skills []string) policy.Call {
 
 // spec is the declaration of a tool as it is now; false for a tool that is not there.
 func (a *Agent) spec(name string) (tools.Spec, bool) {
-	for _, s := range append(a.opt.Tools.Specs(), a.ownSpecs()...) {
+	for _, s := range a.specs() {
 		if s.Name == name {
 			return s, true
 		}

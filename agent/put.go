@@ -16,6 +16,24 @@ func mustJSON(v any) []byte {
 	return b
 }
 
+// decode reads a record of ours.
+func decode[T any](rec mailbox.Record) (T, error) {
+	var v T
+	if err := json.Unmarshal(rec.Value, &v); err != nil {
+		return v, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+	}
+	return v, nil
+}
+
+// appendOp puts events at the end of a run's journal, which is at expect.
+func appendOp(run string, expect uint64, events ...Event) mailbox.Append {
+	add := mailbox.Append{Stream: runKey(run), Expect: expect}
+	for _, e := range events {
+		add.Events = append(add.Events, encodeEvent(e))
+	}
+	return add
+}
+
 // runPut writes a run's record with the index keys of its state.
 func runPut(r Run, version uint64) mailbox.PutRecord {
 	index := []string{indexOfTask + r.Task}

@@ -169,24 +169,17 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 
 // openOf are the open decisions among records, and the one asked for.
 func openOf(recs []mailbox.Record, f Found) (open []Decision, asked *Decision) {
-	for _, rec := range recs {
-		if !strings.HasPrefix(rec.Key, decisionKey("")) {
+	for _, d := range decisionsOf(recs) {
+		if f.Run != "" && d.Run != f.Run && !isBelow(d.Run, f.Run) {
 			continue
 		}
-		d, err := decodeDecision(rec)
-		if err != nil || f.Run != "" && d.Run != f.Run && !isBelow(d.Run, f.Run) {
-			continue
-		}
-		if d.State == Open || d.State == Deciding {
+		if d.State.undecided() {
 			open = append(open, d)
 		}
 		if d.ID == f.Decision {
 			asked = &d
 		}
 	}
-	slices.SortFunc(open, func(x, y Decision) int {
-		return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID))
-	})
 	return open, asked
 }
 

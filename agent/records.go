@@ -199,6 +199,9 @@ const (
 	Dropped  DecisionState = "dropped" // the run ended before it was decided
 )
 
+// undecided reports whether a decision in state s can still be made.
+func (s DecisionState) undecided() bool { return s == Open || s == Deciding }
+
 // Decision is one thing only the owner can decide. ID is also its address token.
 type Decision struct {
 	ID    string          `json:"id"`   // 15 characters

@@ -232,10 +232,7 @@ func (d *draft) awaitKey(ctx context.Context, name, gate, code, text string) err
 	}
 	a.refusals.know(name, gate, a.now(), next)
 	d.keeper = true
-	if err := d.pause(ctx, "the key of "+name, time.Time{}); err != nil {
-		return err
-	}
-	return nil
+	return d.pause(ctx, "the key of "+name, time.Time{})
 }
 
 // refusalNote is the one mail about it, as an answer to the mail of the first run that waits.
@@ -332,9 +329,6 @@ func (a *Agent) lookAtKey(ctx context.Context, account mailbox.AccountID, rec ma
 	return false, ignoreConflict(err)
 }
 
-// liftBatch is how many runs go on with one commit.
-const liftBatch = 100
-
 // liftRefusal has all runs go on that wait for a key. A run that begins to wait meanwhile
 // changes the record, whose removal comes last.
 func (a *Agent) liftRefusal(ctx context.Context, account mailbox.AccountID, rec mailbox.Record, name string) error {
@@ -342,17 +336,10 @@ func (a *Agent) liftRefusal(ctx context.Context, account mailbox.AccountID, rec 
 	if err != nil {
 		return err
 	}
-	var ops []mailbox.Op
-	for _, run := range runsOf(recs) {
-		ops = append(ops, dueRun(run.ID, a.now()))
-		if len(ops) == liftBatch {
-			if err := a.commit(ctx, account, ops...); err != nil {
-				return err
-			}
-			ops = nil
-		}
+	if err := a.wakeAll(ctx, account, recs); err != nil {
+		return err
 	}
-	err = a.commit(ctx, account, append(ops, mailbox.DeleteRecord{Key: rec.Key, Version: rec.Version})...)
+	err = a.commit(ctx, account, mailbox.DeleteRecord{Key: rec.Key, Version: rec.Version})
 	if isKind(err, mailbox.Conflict) {
 		if rec, err = a.store.Record(ctx, account, rec.Key); err == nil {
 			return a.liftRefusal(ctx, account, rec, name)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -71,7 +70,7 @@ func (a *Agent) reminderOps(ctx context.Context, account mailbox.AccountID, told
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(told, func(x, y Decision) int { return cmp.Or(x.Created.Compare(y.Created), cmp.Compare(x.ID, y.ID)) })
+	slices.SortFunc(told, oldestFirst)
 	var list []mail.About
 	for _, d := range told {
 		list = append(list, a.about(d))

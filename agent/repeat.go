@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -27,17 +26,17 @@ const noIDRepeat = 10 * time.Minute
 
 // repeated returns the receipt of the first time.
 func (a *Agent) repeated(ctx context.Context, in *intake) (mailbox.Receipt, bool, error) {
-	var t taken
 	in.before = 0
 	rec, err := a.store.Record(ctx, in.account(), in.repeat)
 	if isKind(err, mailbox.NotFound) {
-		return t.Receipt, false, nil
+		return mailbox.Receipt{}, false, nil
 	}
 	if err != nil {
-		return t.Receipt, false, err
+		return mailbox.Receipt{}, false, err
 	}
-	if err := json.Unmarshal(rec.Value, &t); err != nil {
-		return t.Receipt, false, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+	t, err := decode[taken](rec)
+	if err != nil {
+		return t.Receipt, false, err
 	}
 	if in.sub.NoID && a.now().Sub(t.At) >= noIDRepeat {
 		in.before = rec.Version

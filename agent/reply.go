@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"pizza/internal/mail"
-	"pizza/internal/msgid"
 	"pizza/mailbox"
 )
 
@@ -26,7 +25,7 @@ func (a *Agent) replyOps(ctx context.Context, in *intake, p *plan, ref MessageRe
 		// It answers an answer of the person's own: that is about the decision while
 		// it is open, and about the task afterwards.
 		d, _, err := a.loadDecision(ctx, in.account(), ref.Decision)
-		if err == nil && (d.State == Open || d.State == Deciding) {
+		if err == nil && d.State.undecided() {
 			return a.decisionReply(ctx, in, p, d.ID)
 		}
 	case ref.Decision != "":
@@ -121,7 +120,7 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 	}
 	verb := string(said.Verb)
 	switch {
-	case d.State != Open && d.State != Deciding:
+	case !d.State.undecided():
 		p.receipt.Note = "too late; see your inbox"
 		return a.explain(ctx, in, p, d, version, "Not done: "+d.Subject, a.lateText(d))
 	case outcome != mail.Decided:
@@ -303,12 +302,9 @@ func (a *Agent) noteOps(ctx context.Context, o owner, n note) ([]mailbox.Op, err
 	if n.kind == "" {
 		n.kind = KindNotice
 	}
-	pizza := mail.Address{Name: "Pizza", Local: pizzaUser, Host: a.opt.Domain}
-	out := mail.Outgoing{
-		From: pizza, To: mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
-		Subject: n.subject, MessageID: msgid.New(), Date: a.now(), AutoSubmitted: "auto-replied",
-		Headers: [][2]string{{"X-Pizza-Kind", n.kind}}, Plain: n.text, Attachments: argumentsFile(n.attach),
-	}
+	out := a.sheet(o, n.kind)
+	out.Subject, out.AutoSubmitted = n.subject, "auto-replied"
+	out.Plain, out.Attachments = n.text, argumentsFile(n.attach)
 	if id := n.answers.MessageID; id != "" {
 		out.InReplyTo, out.References = id, append(n.chain, id)
 	}
@@ -319,8 +315,7 @@ func (a *Agent) noteOps(ctx context.Context, o owner, n note) ([]mailbox.Op, err
 		out.Headers = append(out.Headers, [2]string{"X-Pizza-Run", n.ref.Run})
 	}
 	if id := n.ref.Decision; id != "" {
-		out.Headers = append(out.Headers, [2]string{"X-Pizza-Approval", id})
-		out.ReplyTo = &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + id, Host: a.opt.Domain}
+		a.asks(&out, id)
 	}
 	ref := n.ref
 	ref.Kind, ref.Ours = n.kind, true

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"pizza/internal/mail"
-	"pizza/internal/msgid"
 	"pizza/mailbox"
 )
 
@@ -94,28 +93,14 @@ func (a *Agent) openThings(ctx context.Context, account mailbox.AccountID) (p Pa
 
 // askRestored writes the record and the mail.
 func (a *Agent) askRestored(ctx context.Context, o owner, from time.Time, p Parked, list []string) ([]mailbox.Op, error) {
-	dec := Decision{ID: newToken(), Kind: decisionRestored, State: Open, Created: a.now(), Alone: !a.opt.ActionInInbox}
+	dec := Decision{ID: newToken(), Kind: decisionRestored, State: Open, Created: a.now()}
 	dec.Sentence = "This store was restored from a backup of " + a.when(from) + ": " + p.text() + " open then."
-	out := mail.Outgoing{
-		From:    mail.Address{Name: "Pizza", Local: pizzaUser, Host: a.opt.Domain},
-		To:      mail.Address{Name: o.Name, Local: o.Login, Host: a.opt.Domain},
-		ReplyTo: &mail.Address{Name: "Pizza decision", Local: pizzaUser + "+a." + dec.ID, Host: a.opt.Domain},
-		Subject: "Restored from a backup: go on or stop?", MessageID: msgid.New(), Date: a.now(), AutoSubmitted: "auto-generated",
-		Headers: [][2]string{{"X-Pizza-Kind", KindQuestion}, {"X-Pizza-Approval", dec.ID}},
-		Plain:   restoredText(dec.Sentence, list),
-	}
-	add := mailbox.AddMessage{Places: []mailbox.MailboxID{Action}, Hold: []string{decisionKey(dec.ID)}, Tag: decisionTag(dec.ID)}
-	if a.opt.ActionInInbox {
-		add.Places = append(add.Places, mailbox.Inbox)
-	}
-	add, err := a.post(ctx, o.Account, out, add)
-	if err != nil {
-		return nil, err
-	}
-	dec.Mail, dec.MailID, dec.Subject, dec.Text = add.ID, out.MessageID, out.Subject, mail.PlainText(out)
-	ref := MessageRef{Decision: dec.ID, Kind: KindQuestion, Ours: true}
+	out := a.sheet(o, KindQuestion)
+	a.asks(&out, dec.ID)
+	out.Subject, out.Plain = "Restored from a backup: go on or stop?", restoredText(dec.Sentence, list)
+	ops, err := a.openOps(ctx, o.Account, &dec, out)
 	state := mustJSON(restored{From: from, At: a.now(), Decision: dec.ID})
-	return []mailbox.Op{add, decisionPut(dec, 0), refPut(out.MessageID, ref), mailbox.PutRecord{Key: restoredKey, Value: state}}, nil
+	return append(ops, mailbox.PutRecord{Key: restoredKey, Value: state}), err
 }
 
 func (p Parked) text() string {

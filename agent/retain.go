@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"pizza/mailbox"
@@ -97,10 +96,7 @@ func (a *Agent) retained(ctx context.Context, account mailbox.AccountID) (retain
 	if err != nil {
 		return state, err
 	}
-	if err := json.Unmarshal(rec.Value, &state); err != nil {
-		return state, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
-	return state, nil
+	return decode[retained](rec)
 }
 
 func (r retained) put() mailbox.PutRecord {

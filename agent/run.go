@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -176,9 +175,9 @@ func (s *session) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var run Run
-		if err := json.Unmarshal(rec.Value, &run); err != nil {
-			return fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+		run, err := decodeRun(rec)
+		if err != nil {
+			return err
 		}
 		if err := s.a.readJournal(ctx, s.account, s.id, &s.st); err != nil {
 			return err

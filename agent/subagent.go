@@ -207,9 +207,9 @@ const workerText = `You work for another agent, which gave you the message below
 // says that it may give work on.
 func (a *Agent) offered(w Worker, deeper bool) []providers.ToolSpec {
 	var list []providers.ToolSpec
-	for _, t := range slices.Concat(a.opt.Tools.Specs(), a.ownSpecs()) {
+	for _, t := range a.specs() {
 		if (w.has(t.Name) || t.Name == readResultName) && (deeper || t.Name != taskName) {
-			list = append(list, providers.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
+			list = append(list, toModel(t))
 		}
 	}
 	return list
@@ -218,7 +218,7 @@ func (a *Agent) offered(w Worker, deeper bool) []providers.ToolSpec {
 // judge is the agent's judgement, for the run: a worker has the tools it was given and no
 // others, whatever its model asks for.
 func (d *draft) judge(c Call) tools.Plan {
-	if d.run.child() && !slices.ContainsFunc(d.st.Started.Tools, func(t providers.ToolSpec) bool { return t.Name == c.Name }) {
+	if d.run.child() && !hasTool(d.st.Started.Tools, c.Name) {
 		return tools.Plan{Rule: tools.Invalid, Reason: "There is no tool " + clip(oneLine(c.Name), 64) + " for this worker."}
 	}
 	return d.s.a.judge(c)

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"pizza/mailbox"
@@ -30,9 +28,9 @@ func (a *Agent) thread(ctx context.Context, account mailbox.AccountID, task stri
 }
 
 func decodeThread(rec mailbox.Record) (*Thread, error) {
-	var th Thread
-	if err := json.Unmarshal(rec.Value, &th); err != nil {
-		return nil, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
+	th, err := decode[Thread](rec)
+	if err != nil {
+		return nil, err
 	}
 	return &th, nil
 }
@@ -83,10 +81,8 @@ func (a *Agent) refOf(ctx context.Context, account mailbox.AccountID, messageID 
 	if err != nil {
 		return ref, false, err
 	}
-	if err := json.Unmarshal(rec.Value, &ref); err != nil {
-		return ref, false, fmt.Errorf("agent: decode %s: %w", rec.Key, err)
-	}
-	return ref, true, nil
+	ref, err = decode[MessageRef](rec)
+	return ref, err == nil, err
 }
 
 // answered is what a mail answers: the first of In-Reply-To, then References newest

@@ -220,7 +220,7 @@ func (a *Agent) endWindow(ctx context.Context, account mailbox.AccountID, due ma
 		return a.dropDue(ctx, account, due)
 	case err != nil:
 		return err
-	case d.Until.IsZero() || d.State != Open && d.State != Deciding:
+	case d.Until.IsZero() || !d.State.undecided():
 		return a.dropDue(ctx, account, due)
 	case a.now().Before(d.Until):
 		due.At = d.Until

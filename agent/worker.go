@@ -109,7 +109,7 @@ func (d *dispatcher) run(ctx context.Context) {
 			look = soon(look)
 		case <-look:
 			look = nil
-			d.a.nudgeAll(d.account)
+			d.a.nudgeAll(ctx, d.account)
 		case <-ctx.Done():
 			timer.Stop()
 			return
@@ -311,7 +311,7 @@ func (a *Agent) stateNow(account mailbox.AccountID, r Run) RunState {
 
 // nudgeAll is interrupt for all sessions of an account: a decision was made perhaps, or
 // a status message deleted, which cancels inside a commit.
-func (a *Agent) nudgeAll(account mailbox.AccountID) {
+func (a *Agent) nudgeAll(ctx context.Context, account mailbox.AccountID) {
 	var held []*session
 	a.mu.Lock()
 	for _, s := range a.sessions {
@@ -323,7 +323,7 @@ func (a *Agent) nudgeAll(account mailbox.AccountID) {
 	}
 	a.mu.Unlock()
 	for _, s := range held { // those that something happened to do not sleep on
-		rec, err := a.store.Record(context.Background(), account, runKey(s.id))
+		rec, err := a.store.Record(ctx, account, runKey(s.id))
 		if err == nil && rec.Version != s.ver {
 			a.release(s.id)
 		}
