@@ -102,6 +102,9 @@ func (d *draft) askLimit(ctx context.Context, l Limit) error {
 	}
 	out := a.letter(o, th, KindQuestion, d.run.ID, d.run.newest())
 	a.asks(&out, dec.ID)
+	if l == LimitWait {
+		dec.Sentence = "The provider of " + d.run.Model + " takes no call before " + a.when(d.st.Failed.Retry) + "."
+	}
 	out.Subject = mail.LimitSubject(dec.Sentence)
 	again, more := limitGrants(&d.st, l)
 	who := "the task"
@@ -156,6 +159,8 @@ func limitText(s *State, l Limit) string {
 func limitGrants(s *State, l Limit) (again, more string) {
 	base := s.Started.Limits.of(l)
 	switch l {
+	case LimitWait:
+		return "when that time has come; until then it waits", ""
 	case LimitModelCalls:
 		return "with " + counted(base, "further model call"), "to let it make that many more model calls"
 	case LimitToolCalls:

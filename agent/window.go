@@ -76,11 +76,16 @@ func (a *Agent) tendAccount(ctx context.Context, account mailbox.AccountID) {
 	if err := a.startRetention(ctx, account); err != nil {
 		a.logStore(ctx, "keep_days", err)
 	}
+	clock := backwards{seen: a.now()}
 	for ctx.Err() == nil {
-		var timer <-chan time.Time
-		if next := a.tendOnce(ctx, account); !next.IsZero() {
-			timer = time.After(max(min(next.Sub(a.now()), lookEvery), time.Millisecond))
+		if clock.jumped(a.now()) {
+			a.mendDue(ctx, account)
 		}
+		wait := lookEvery
+		if next := a.tendOnce(ctx, account); !next.IsZero() {
+			wait = max(min(next.Sub(a.now()), lookEvery), time.Millisecond)
+		}
+		timer := time.After(wait)
 		select {
 		case <-ctx.Done():
 			return
@@ -222,7 +227,7 @@ func (a *Agent) endWindow(ctx context.Context, account mailbox.AccountID, due ma
 		return err
 	case d.Until.IsZero() || !d.State.undecided():
 		return a.dropDue(ctx, account, due)
-	case a.now().Before(d.Until):
+	case a.now().Before(d.Until) && d.Until.Sub(a.now()) <= a.opt.Window+clockSlack: // not of a clock that ran ahead
 		due.At = d.Until
 		return a.commit(ctx, account, mailbox.PutDue{Due: due})
 	case d.State == Open: // copied, and the source stayed

@@ -14,7 +14,7 @@ const (
 	lookEvery   = 30 * time.Second       // due times are compared with the clock at least that often
 	newAccounts = 2 * time.Second        // how often accounts that were made are looked for
 	watchPause  = 200 * time.Millisecond // between two looks for cancelled runs
-	claimLease  = 10 * 365 * 24 * time.Hour
+	claimLease  = 2 * ever
 	maxFalls    = 3 // steps without progress after which a run is parked
 )
 
@@ -87,9 +87,14 @@ func (d *dispatcher) run(ctx context.Context) {
 	decisions, stopDecisions := d.a.store.Watch(d.account, Action)
 	defer stopDecisions()
 	d.recover(ctx)
+	d.mendRuns(ctx)
+	clock := backwards{seen: d.a.now()}
 	var look <-chan time.Time
 	have := false // a slot
 	for {
+		if clock.jumped(d.a.now()) {
+			d.mendRuns(ctx)
+		}
 		wait, starved := d.claim(ctx, have)
 		have = false
 		var slots chan<- struct{}
