@@ -22,7 +22,9 @@
 // (the diagram above as a function), run.go (one run in a worker), draft.go (the next
 // commit in the making), policy.go (what may run), ask.go, decide.go and edit.go
 // (decisions), finish.go (last mails), worker.go
-// (dispatcher and pool), subagent.go, delegate.go and family.go (workers), park.go (poison), project.go, input.go and history.go (what
+// (dispatcher and pool), subagent.go, delegate.go and family.go (workers), park.go and recover.go (poison, and what earlier
+// processes left), retry.go, gate.go and refusal.go (failed calls, what a provider bears, keys
+// that are refused), clock.go (clocks that jump), project.go, input.go and history.go (what
 // the model is told), context.go and compact.go (how long that is, and summaries of it),
 // result.go (long results), frozen.go (prompt and tools of a thread), query.go (what the command line asks),
 // activity.go (what happens, as it does), forget.go and retain.go (what goes).

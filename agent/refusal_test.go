@@ -18,7 +18,6 @@ type locked struct {
 	key   string // that is set
 	good  string // that is accepted
 	calls int
-	info  providers.Info
 }
 
 func (l *locked) set(key, good string) {
