@@ -86,7 +86,7 @@ func (a *Agent) throttle(ctx context.Context, o owner, th *Thread, run *Run) (ti
 		return now, nil, nil
 	}
 	at := time.Unix(th.Sends[len(th.Sends)-limit], 0).Add(sendsWithin)
-	run.State, run.For = Waiting, "limit"
+	run.State, run.For, run.Doing = Waiting, "limit", Doing{Until: at}
 	if len(th.Sends) > limit {
 		return at, nil, nil
 	}
@@ -127,6 +127,9 @@ func (a *Agent) showStatus(ctx context.Context, o owner, th *Thread, run *Run, l
 		Since: a.local(run.Created), Now: a.local(a.now()), Steps: run.Steps, Last: run.Last,
 		Origin: run.origin(), Workers: a.workerLines(o.Account, live),
 	}
+	if run.State != Queued { // what it did before it was queued is over
+		s.Doing = a.doingLine(run.Doing)
+	}
 	out.Subject, out.Plain, out.AutoSubmitted = mail.StatusSubject(s), mail.StatusText(s), "auto-generated"
 	add, err := a.post(ctx, o.Account, out, mailbox.AddMessage{
 		Places: []mailbox.MailboxID{Running}, Flags: []imap.Flag{imap.FlagSeen}, Tag: statusTag(run.ID),
@@ -142,6 +145,7 @@ func (a *Agent) showStatus(ctx context.Context, o owner, th *Thread, run *Run, l
 		ops = append(ops, mailbox.RemoveEntry{Message: run.Status, Mailbox: Running, IfPresent: true})
 	}
 	run.Status, run.Shown, run.ShownAt = add.ID, run.State, a.now()
+	run.ShownSeq, run.Tells = run.Seq, run.Doing.What
 	ref := MessageRef{Task: run.Task, Run: run.ID, Kind: KindStatus, Ours: true}
 	return append(ops, add, refPut(out.MessageID, ref)), nil
 }
@@ -170,7 +174,9 @@ func (a *Agent) noteReplaced(ctx context.Context, account mailbox.AccountID, run
 func lastDone(st *State) string {
 	for i := len(st.Turns) - 1; i >= 0; i-- {
 		for _, c := range slices.Backward(st.Turns[i].Calls) {
-			return c.Name
+			if c.End != nil {
+				return c.Name
+			}
 		}
 	}
 	return ""

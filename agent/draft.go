@@ -31,6 +31,7 @@ type draft struct {
 	nudge  []string      // runs whose sessions, if any, are to read their journal once committed
 	keeper bool          // the keeper of the account's refused keys has something to look at
 	held   time.Duration // the run waits for a gate so long, without a commit
+	until  time.Time     // the run waits in the store until then
 }
 
 // draft makes the next commit: what base adds, and all that Next says until
@@ -354,13 +355,13 @@ func (d *draft) pause(ctx context.Context, what string, until time.Time) error {
 	if err := d.move(movePause); err != nil {
 		return err
 	}
-	d.run.For, d.over = what, true
+	d.run.For, d.over, d.until = what, true, until
 	if until.IsZero() {
 		d.ops = append(d.ops, mailbox.DeleteDue{Kind: DueRun, Key: d.run.ID})
 	} else {
 		d.ops = append(d.ops, dueRun(d.run.ID, until))
 	}
-	if d.run.Shown != Waiting || len(d.born) > 0 {
+	if d.waitUntold(until) {
 		return d.status(ctx)
 	}
 	return nil

@@ -38,6 +38,9 @@ func (a *Agent) workerLines(account mailbox.AccountID, live []liveRun) []mail.St
 		list = append(list, mail.StatusWorker{
 			Path: strings.Join(l.Path, " > "), State: string(a.stateNow(account, l.Run)), For: l.For, Steps: l.Steps, Last: l.Last,
 		})
+		if l.State != Queued {
+			list[len(list)-1].Doing = a.doingLine(l.Doing)
+		}
 	}
 	return list
 }
@@ -77,7 +80,9 @@ func (d *draft) workerStatus(ctx context.Context) error {
 		return err
 	}
 	age := a.now().Sub(top.ShownAt)
-	if d.run.Shown == d.run.State && age < statusEvery || d.run.State == Working && age < a.opt.slow {
+	told := d.told()
+	same := d.run.Shown == d.run.State && (d.run.State != Waiting || d.run.Tells == told.Doing.What)
+	if same && age < statusEvery || d.run.State == Working && age < a.opt.slow {
 		return nil
 	}
 	live, err := a.liveWorkers(ctx, d.s.account, d.run.Task)
@@ -86,20 +91,29 @@ func (d *draft) workerStatus(ctx context.Context) error {
 	}
 	for i := range live {
 		if live[i].ID == d.run.ID {
-			live[i].Run = d.told()
+			live[i].Run = told
 		}
 	}
 	ops, err := a.showFamily(ctx, d.s.o, &d.run, live)
 	d.ops = append(d.ops, ops...)
-	d.run.Shown, d.run.ShownAt = d.run.State, a.now()
+	d.run.Shown, d.run.ShownAt, d.run.ShownSeq, d.run.Tells = d.run.State, a.now(), d.st.Seq, told.Doing.What
 	return err
 }
 
 // told is the run's record with what it tells of the journal.
 func (d *draft) told() Run {
 	r := d.run
-	r.Steps, r.Last = d.st.ModelCalls, lastDone(&d.st)
+	r.Steps, r.Last, r.Seq = d.st.ModelCalls, lastDone(&d.st), d.st.Seq
+	r.Doing = d.s.a.doing(&d.st)
+	if !d.until.IsZero() {
+		r.Doing.Until = d.until
+	}
 	return r
+}
+
+// doingLine is Doing for a mail, in the zone of the server.
+func (a *Agent) doingLine(d Doing) mail.Doing {
+	return mail.Doing{What: d.What, Since: a.local(d.Since), Until: a.local(d.Until)}
 }
 
 // runRecord reads the record of a run.

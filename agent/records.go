@@ -166,6 +166,10 @@ type Run struct {
 	Status  mailbox.MessageID `json:"status,omitempty"` // the status message in Running
 	Shown   RunState          `json:"shown,omitempty"`  // the state it shows
 	ShownAt time.Time         `json:"shown_at,omitempty"`
+	// ShownSeq is the end of the journal as shown, and Tells what was shown of Doing.
+	ShownSeq uint64 `json:"shown_seq,omitempty"`
+	Tells    string `json:"tells,omitempty"`
+	Doing    Doing  `json:"doing,omitzero"`
 	// Replaced are the UIDs that its latest status messages had in Running, which
 	// programs may still show.
 	Replaced []imap.UID `json:"replaced,omitempty"`

@@ -127,12 +127,9 @@ func (s *session) await(ctx context.Context, tick *time.Timer) error {
 		}
 		return s.advance(ctx, nil)
 	case <-tick.C:
-		tick.Reset(statusEvery)
-		if s.run.child() {
-			return s.advance(ctx, func(d *draft) error { d.show = true; return nil })
-		}
+		tick.Reset(s.a.opt.slow)
 		if s.run.Shown == Queued || s.a.now().Sub(s.run.ShownAt) >= statusEvery {
-			return s.advance(ctx, func(d *draft) error { d.show = d.run.Shown != d.run.State; return nil })
+			return s.advance(ctx, func(d *draft) error { d.show = d.stale(); return nil })
 		}
 	case <-done:
 		s.quiet = true // what is in flight has ctx too, or its grace

@@ -21,6 +21,7 @@ type State struct {
 	Intents    int          // model calls begun, the lost and failed ones too
 	Pending    bool         // the last intent has neither reply nor failure
 	Epoch      uint64       // of the last intent
+	Called     time.Time    // when it was begun
 	Failed     *EvModelFail // the last call failed, and none was begun since
 	FailedAt   time.Time    // when Failed was noted
 	FailedAsks int          // len(Asks) then
@@ -202,6 +203,7 @@ func (s *State) apply(e Event) string {
 		}
 		return ""
 	case e.Intent != nil:
+		s.Called = e.At
 		return s.intent(*e.Intent)
 	case e.Reply != nil:
 		return s.reply(e.Reply)

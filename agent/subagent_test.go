@@ -228,7 +228,7 @@ func TestWorkersShown(t *testing.T) {
 		t.Errorf("the approval:\n%s", asked[0].raw)
 	}
 	status := o.count(o.me.Account, Running, 1)[0]
-	for _, want := range []string{"waiting for its workers", "Workers:", "clerk: waiting for your approval (see Action), 2 steps, last edit_file"} {
+	for _, want := range []string{"waiting for its workers", "Workers:", "clerk: waiting for your approval (see Action), 2 steps, last list_folder", "Asks:  Change the file a.txt"} {
 		if !strings.Contains(status.raw, want) {
 			t.Errorf("the status lacks %q:\n%s", want, status.raw)
 		}

@@ -256,7 +256,40 @@ type Status struct {
 	Steps                            int       // calls made so far
 	Last                             string    // what it did last, one sentence
 	Origin                           string    // where the task came from, one sentence
+	Doing                            Doing
 	Workers                          []StatusWorker
+}
+
+// Doing is what somebody who is at work does now (Since), or waits for (Until a time, or
+// for a word of the owner).
+type Doing struct {
+	What         string
+	Since, Until time.Time
+}
+
+// line tells it, "" when nothing is known.
+func (d Doing) line(now time.Time) string {
+	what := clip(oneLine(d.What), 300)
+	switch {
+	case !d.Until.IsZero() && what == "":
+		return "Next:  it goes on at " + clock(d.Until, now)
+	case !d.Until.IsZero():
+		return "Next:  " + what + " at " + clock(d.Until, now)
+	case what == "":
+		return ""
+	case !d.Since.IsZero():
+		return "Now:   " + what + ", since " + clock(d.Since, now)
+	}
+	return "Asks:  " + what
+}
+
+// clock is a time to the second, without its day when that is today.
+func clock(t, now time.Time) string {
+	y, m, day := t.Date()
+	if ny, nm, nday := now.Date(); y == ny && m == nm && day == nday {
+		return t.Format("15:04:05 MST")
+	}
+	return when(t)
 }
 
 // StatusWorker is a worker that is at work for a task.
@@ -265,6 +298,7 @@ type StatusWorker struct {
 	State, For string
 	Steps      int
 	Last       string
+	Doing      Doing
 }
 
 // StatusText is the text of the message in Running.
@@ -275,6 +309,9 @@ func StatusText(s Status) string {
 	}
 	if s.Model != "" {
 		lines = append(lines, "Model: "+oneLine(s.Model))
+	}
+	if l := s.Doing.line(s.Now); l != "" {
+		lines = append(lines, l)
 	}
 	if s.Steps > 0 {
 		lines = append(lines, fmt.Sprintf("Steps: %d", s.Steps))
@@ -291,7 +328,7 @@ func StatusText(s Status) string {
 	return paragraphs(
 		"Task "+s.Task+": "+clip(oneLine(s.Subject), 200),
 		strings.Join(lines, "\n"),
-		workersText(s.Workers),
+		workersText(s.Workers, s.Now),
 		"To stop this task, delete this mail, or reply to it with the one word cancel in the first line.")
 }
 
@@ -313,7 +350,7 @@ func stateFor(state, what string) string {
 }
 
 // workersText is a line a worker.
-func workersText(workers []StatusWorker) string {
+func workersText(workers []StatusWorker, now time.Time) string {
 	if len(workers) == 0 {
 		return ""
 	}
@@ -327,6 +364,9 @@ func workersText(workers []StatusWorker) string {
 			line += ", last " + clip(oneLine(w.Last), 80)
 		}
 		lines = append(lines, line)
+		if l := w.Doing.line(now); l != "" {
+			lines = append(lines, "    "+l)
+		}
 	}
 	return strings.Join(lines, "\n")
 }

@@ -31,7 +31,10 @@ func ourTexts() map[string]string {
 		"difference": DifferenceText(about, "- amount: 40\n+ amount: 30"),
 		"decided":    DecidedText(about, "approve", "me", "reply", noon), "expired": ExpiredText(about),
 		"gone": GoneText(), "again": AskAgainText(5, "approve"),
-		"status": StatusText(Status{Task: "abcdefghjk", Subject: "write a note", State: "waiting", For: "approval", Model: "runbook:mail", Since: noon, Now: noon, Steps: 3, Last: "read a.txt"}),
+		"status": StatusText(Status{Task: "abcdefghjk", Subject: "write a note", State: "waiting", For: "approval", Model: "runbook:mail", Since: noon, Now: noon, Steps: 3, Last: "read a.txt", Doing: Doing{What: "Write 12 bytes to a.txt"}}),
+		"status busy": StatusText(Status{Task: "abcdefghjk", Subject: "s", State: "running", Now: noon, Doing: Doing{What: "read_file", Since: noon},
+			Workers: []StatusWorker{{Path: "clerk", State: "waiting", For: "timer", Doing: Doing{What: "the model is called again", Until: noon.Add(25 * time.Hour)}}}}),
+		"status later": StatusText(Status{Task: "abcdefghjk", Subject: "s", State: "waiting", For: "limit", Now: noon, Doing: Doing{Until: noon.Add(time.Minute)}}),
 	}
 	for _, class := range []string{"auth", "rate_limit", "overloaded", "context_length", "timeout", "invalid", "filtered", "network", "failed", ""} {
 		m["failure "+class] = FailureText(Failure{Class: class, Model: "openai:x", Detail: "no\r\nsuch\tthing", Tries: 3, Task: "abcdefghjk"})
@@ -56,7 +59,9 @@ func TestTextsSayWhatToDo(t *testing.T) {
 		"decided":        {"approved by me (reply)", "8 Dec 2026"},
 		"expired":        {"expired", "was not done", "new one"},
 		"again":          {"5 mails", "approved", "undecided"},
-		"status":         {"waiting for your approval", "delete this mail"},
+		"status":         {"waiting for your approval", "delete this mail", "Asks: Write 12 bytes to a.txt"},
+		"status busy":    {"Now: read_file, since 12:00:00 CET", "Next: the model is called again at Wed 9 Dec 2026, 13:00"},
+		"status later":   {"Next: it goes on at 12:01:00 CET"},
 		"failure auth":   {"key", "pizza serve", "3 times", "no such thing", "pizza show abcdefghjk"},
 		"failure ":       {"Pizza Mail itself", "try again"},
 	} {
