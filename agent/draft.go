@@ -174,28 +174,6 @@ func (d *draft) plan(ctx context.Context, c Call) error {
 	return d.add(Event{Policy: &EvPolicy{Call: c.ID, Rule: string(p.Rule), Text: p.Reason, By: p.By}})
 }
 
-// judge is the tool's own rule: pure in the arguments and the grants. What it does not
-// know it does not allow.
-func (a *Agent) judge(c Call) tools.Plan {
-	if c.Bad != "" {
-		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + c.Bad}
-	}
-	args, err := canonical(c.Args)
-	if err != nil {
-		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + err.Error()}
-	}
-	call := tools.Call{Name: c.Name, Args: args}
-	p := a.opt.Tools.Plan(call)
-	if own := ownTool(c.Name); own != nil {
-		p = own.plan(a, call)
-	}
-	switch p.Rule {
-	case tools.Allow, tools.Ask, tools.Deny, tools.Invalid:
-		return p
-	}
-	return tools.Plan{Rule: tools.Deny, Reason: "There is no rule for this call."}
-}
-
 // close gives a call that does not run its result.
 func (d *draft) close(_ context.Context, c Call) error {
 	status, text := closing(c, d.s.a.opt.Expiry)

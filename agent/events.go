@@ -185,6 +185,38 @@ type EvFinished struct {
 	Text  string   `json:"text,omitempty"`
 }
 
+// kind names an event for people and errors.
+func (e Event) kind() string {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return "?"
+	}
+	var m map[string]json.RawMessage
+	_ = json.Unmarshal(b, &m) // what we just encoded
+	delete(m, "at")
+	for k := range m {
+		return k
+	}
+	return "empty"
+}
+
+// callID is the call an event is about, "" for none.
+func (e Event) callID() string {
+	switch {
+	case e.Policy != nil:
+		return e.Policy.Call
+	case e.Asked != nil:
+		return e.Asked.Call
+	case e.Decided != nil:
+		return e.Decided.Call
+	case e.ToolStart != nil:
+		return e.ToolStart.Call
+	case e.ToolEnd != nil:
+		return e.ToolEnd.Call
+	}
+	return ""
+}
+
 func encodeEvent(e Event) []byte {
 	var b bytes.Buffer
 	b.WriteByte(eventVersion)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,51 @@ import (
 	"pizza/mailbox"
 	"pizza/providers"
 )
+
+// childID names the run of a worker: a function of the run that gave it work and of the
+// call by which it did, the n-th of that run.
+func childID(run string, n int) string { return run + "." + strconv.Itoa(n) }
+
+// parentOf is the run that gave a worker's run its work, "" for a run that mail began.
+func parentOf(run string) string {
+	if i := strings.LastIndexByte(run, '.'); i > len(taskOf(run)) {
+		return run[:i]
+	}
+	return ""
+}
+
+// topOf is the run that mail began, of a run at any depth.
+func topOf(run string) string {
+	for up := parentOf(run); up != ""; up = parentOf(run) {
+		run = up
+	}
+	return run
+}
+
+// isBelow reports whether run works for above, at any depth.
+func isBelow(run, above string) bool { return strings.HasPrefix(run, above+".") }
+
+// child reports whether the run is a worker's.
+func (r *Run) child() bool { return parentOf(r.ID) != "" }
+
+// worker is the name of the worker whose run it is, "" for a run that mail began.
+func (r *Run) worker() string {
+	if len(r.Path) == 0 {
+		return ""
+	}
+	return r.Path[len(r.Path)-1]
+}
+
+// pathText names the worker that asks the owner for something, "" for a run that mail began.
+func (r *Run) pathText() string {
+	if !r.child() {
+		return ""
+	}
+	return fmt.Sprintf("Worker %s of task %s asks this (%s).", r.worker(), r.Task, r.path())
+}
+
+// path is the way from the task to the worker.
+func (r *Run) path() string { return strings.Join(append([]string{r.Task}, r.Path...), " > ") }
 
 // inTree orders runs so that each is followed by those of its workers.
 func inTree(x, y Run) int {

@@ -61,6 +61,37 @@ func (d *draft) weigh(ctx context.Context, c Call) (judged, error) {
 	return d.s.a.weigh(ctx, d.s.account, d.run, d.judge(c), c)
 }
 
+// judge is the tool's own rule: pure in the arguments and the grants. What it does not
+// know it does not allow.
+func (a *Agent) judge(c Call) tools.Plan {
+	if c.Bad != "" {
+		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + c.Bad}
+	}
+	args, err := canonical(c.Args)
+	if err != nil {
+		return tools.Plan{Rule: tools.Invalid, Reason: "The arguments cannot be used: " + err.Error()}
+	}
+	call := tools.Call{Name: c.Name, Args: args}
+	p := a.opt.Tools.Plan(call)
+	if own := ownTool(c.Name); own != nil {
+		p = own.plan(a, call)
+	}
+	switch p.Rule {
+	case tools.Allow, tools.Ask, tools.Deny, tools.Invalid:
+		return p
+	}
+	return tools.Plan{Rule: tools.Deny, Reason: "There is no rule for this call."}
+}
+
+// judge is the agent's judgement, for the run: a worker has the tools it was given and no
+// others, whatever its model asks for.
+func (d *draft) judge(c Call) tools.Plan {
+	if d.run.child() && !hasTool(d.st.Started.Tools, c.Name) {
+		return tools.Plan{Rule: tools.Invalid, Reason: "There is no tool " + clip(oneLine(c.Name), 64) + " for this worker."}
+	}
+	return d.s.a.judge(c)
+}
+
 // apply lays the strictest row over the tool's own rule.
 func (j *judged) apply(p Policy) {
 	switch {

@@ -200,6 +200,28 @@ func results(calls []Call, limit int, handle bool) providers.Message {
 	return m
 }
 
+// callsOf lists the calls of a message in order.
+func callsOf(m providers.Message) []providers.ToolCall {
+	var calls []providers.ToolCall
+	for _, p := range m.Parts {
+		if p.Kind == providers.Call && p.Call != nil {
+			calls = append(calls, *p.Call)
+		}
+	}
+	return calls
+}
+
+// textOf is the text of a message, without blank parts.
+func textOf(m providers.Message) string {
+	var parts []string
+	for _, p := range m.Parts {
+		if t := strings.TrimSpace(p.Text); p.Kind == providers.Text && t != "" {
+			parts = append(parts, t)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
 // checkPairs refuses a request that providers refuse for ever after: roles that do
 // not alternate, a call without its result, a result without its call.
 func checkPairs(req providers.Request) error {

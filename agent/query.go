@@ -99,7 +99,7 @@ func runsOf(recs []mailbox.Record) []Run {
 }
 
 // Show tells everything about the task that id names or belongs to; of a run or a
-// decision, with that run only.
+// decision, with that run only. *mailbox.Error NotFound when it names nothing.
 func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) (Shown, error) {
 	f, err := a.Find(ctx, account, id)
 	if isKind(err, mailbox.NotFound) {
@@ -114,6 +114,11 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	if f.Task == "" { // a decision of no task: restored
 		return a.showAlone(ctx, account, f.Decision)
 	}
+	return a.showTask(ctx, account, f)
+}
+
+// showTask tells of a task what f names.
+func (a *Agent) showTask(ctx context.Context, account mailbox.AccountID, f Found) (Shown, error) {
 	th, _, err := a.thread(ctx, account, f.Task)
 	if err != nil {
 		return Shown{}, err
@@ -133,7 +138,23 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	if th.Runs == 0 {
 		s.State, s.Text = Done, "Nothing was sent to this task yet."
 	}
-	for _, r := range runsOf(recs) {
+	if err := a.showRuns(ctx, account, &s, runsOf(recs), f); err != nil {
+		return Shown{}, err
+	}
+	s.Open, s.Decision = openOf(recs, f)
+	if n := len(s.Runs); n > 0 {
+		month, err := a.askedOfMonth(ctx, account, s.Runs[n-1].Run)
+		if err != nil {
+			return Shown{}, err
+		}
+		s.Open = append(s.Open, month...)
+	}
+	return s, nil
+}
+
+// showRuns adds the runs to s, with their journals those that f names.
+func (a *Agent) showRuns(ctx context.Context, account mailbox.AccountID, s *Shown, runs []Run, f Found) error {
+	for _, r := range runs {
 		r.State = a.stateNow(account, r)
 		if why := a.whyRefused(ctx, account, r); why != "" {
 			s.Refused, s.Why = r.Refused, why
@@ -146,7 +167,7 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 		}
 		run, err := a.showRun(ctx, account, r)
 		if err != nil {
-			return Shown{}, err
+			return err
 		}
 		s.Runs = append(s.Runs, run)
 		if !r.child() || f.Run == r.ID {
@@ -156,15 +177,7 @@ func (a *Agent) Show(ctx context.Context, account mailbox.AccountID, id string) 
 	if f.Run != "" && len(s.Runs) > 0 {
 		s.State, s.For = s.Runs[0].State, s.Runs[0].For
 	}
-	s.Open, s.Decision = openOf(recs, f)
-	if n := len(s.Runs); n > 0 {
-		month, err := a.askedOfMonth(ctx, account, s.Runs[n-1].Run)
-		if err != nil {
-			return Shown{}, err
-		}
-		s.Open = append(s.Open, month...)
-	}
-	return s, nil
+	return nil
 }
 
 // openOf are the open decisions among records, and the one asked for.

@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"pizza/providers"
@@ -382,58 +380,4 @@ func (s *State) finish(e *EvFinished) string {
 	}
 	s.Finished = e
 	return ""
-}
-
-// kind names an event for people and errors.
-func (e Event) kind() string {
-	b, err := json.Marshal(e)
-	if err != nil {
-		return "?"
-	}
-	var m map[string]json.RawMessage
-	_ = json.Unmarshal(b, &m) // what we just encoded
-	delete(m, "at")
-	for k := range m {
-		return k
-	}
-	return "empty"
-}
-
-// callID is the call an event is about, "" for none.
-func (e Event) callID() string {
-	switch {
-	case e.Policy != nil:
-		return e.Policy.Call
-	case e.Asked != nil:
-		return e.Asked.Call
-	case e.Decided != nil:
-		return e.Decided.Call
-	case e.ToolStart != nil:
-		return e.ToolStart.Call
-	case e.ToolEnd != nil:
-		return e.ToolEnd.Call
-	}
-	return ""
-}
-
-// callsOf lists the calls of a message in order.
-func callsOf(m providers.Message) []providers.ToolCall {
-	var calls []providers.ToolCall
-	for _, p := range m.Parts {
-		if p.Kind == providers.Call && p.Call != nil {
-			calls = append(calls, *p.Call)
-		}
-	}
-	return calls
-}
-
-// textOf is the text of a message, without blank parts.
-func textOf(m providers.Message) string {
-	var parts []string
-	for _, p := range m.Parts {
-		if t := strings.TrimSpace(p.Text); p.Kind == providers.Text && t != "" {
-			parts = append(parts, t)
-		}
-	}
-	return strings.Join(parts, "\n\n")
 }

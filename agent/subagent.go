@@ -214,12 +214,3 @@ func (a *Agent) offered(w Worker, deeper bool) []providers.ToolSpec {
 	}
 	return list
 }
-
-// judge is the agent's judgement, for the run: a worker has the tools it was given and no
-// others, whatever its model asks for.
-func (d *draft) judge(c Call) tools.Plan {
-	if d.run.child() && !hasTool(d.st.Started.Tools, c.Name) {
-		return tools.Plan{Rule: tools.Invalid, Reason: "There is no tool " + clip(oneLine(c.Name), 64) + " for this worker."}
-	}
-	return d.s.a.judge(c)
-}
