@@ -346,19 +346,26 @@ func TestClass07AChangedRecipientIsAskedOnceMore(t *testing.T) {
 	o.settledDown()
 }
 
-func TestClass07AnEditWithoutAChangeApproves(t *testing.T) {
+// Whoever writes edit means a change. One that was lost on the way (outside the marks, or
+// only of blanks) must not have what was shown done in its place.
+func TestClass07AnEditWithoutAChangeDecidesNothing(t *testing.T) {
 	t.Parallel()
 	o, l := bank(t, nil)
 	o.send(`call pay {"to":"ann","amount":7,"text":"<&>"}`)
 	d := o.waiting(1)[0]
-	if r := o.reply(d, "edit"); r.Note != "approved" {
-		t.Errorf("receipt %+v", r)
+	for _, text := range []string{"edit", "edit\n\namount: 5", "edit\n\nTo: bob"} {
+		if r := o.reply(d, text); !strings.HasPrefix(r.Note, "not decided") {
+			t.Errorf("%q: receipt %+v", text, r)
+		}
 	}
+	_, err := o.a.Edit(t.Context(), o.me.Account, d.ID, []byte(`{"to":"ann", "text":"<&>", "amount":7.0}`), by("me"))
+	if !isKind(err, mailbox.Refused) || !strings.Contains(textOfError(err), "nothing is changed") {
+		t.Errorf("the command: %v", err)
+	}
+	o.state(d, Open)
+	o.reply(d, "approve")
 	o.ended(1)
 	l.expect(t, `pay {"amount":7,"text":"<&>","to":"ann"}`)
-	if got := o.state(d, Approved); got.Edited != nil || got.Verb != "approve" {
-		t.Errorf("%+v", got)
-	}
 }
 
 // A model that would ask for something else when called twice is called once: what runs is

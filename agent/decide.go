@@ -97,6 +97,22 @@ func (a *Agent) Decide(ctx context.Context, account mailbox.AccountID, id, verb,
 	return a.settle(ctx, account, d.ID, v)
 }
 
+// notHeeded says why the text that comes with a verb may not be passed over, "" when it
+// may or when it is a reason or an answer. A remark is held against the rules of a reply:
+// "approve: but only if it is empty" does not approve.
+func notHeeded(kind string, v verdict) string {
+	switch {
+	case strings.TrimSpace(v.text) == "" || v.verb == "reject" || v.verb == "answer":
+		return ""
+	case v.verb == "continue" || v.verb == "delete" || v.verb == "keep":
+		return fmt.Sprintf("%q takes no further words", clip(v.verb, 32))
+	}
+	if _, outcome, why := mail.ParseDecision(kind, v.verb+"\n"+v.text); outcome != mail.Decided {
+		return "this decides nothing: " + why
+	}
+	return ""
+}
+
 // verbAndNumber takes "continue 10" apart, by the words of a reply.
 func verbAndNumber(verb string) (string, int) {
 	verb = strings.ToLower(strings.TrimSpace(verb))
@@ -156,7 +172,6 @@ func (a *Agent) decideOps(ctx context.Context, account mailbox.AccountID, id str
 		if err := a.finalArgs(ctx, account, &d, &v); err != nil {
 			return d, nil, err
 		}
-		to = outcomes[d.Kind][v.verb]
 	}
 	d.By, d.Verb, d.Reason = &v.by, v.verb, v.text
 	wake, err := a.wakeOps(ctx, account, d.Run, Event{At: a.now(), Decided: &EvDecided{
@@ -186,6 +201,8 @@ func (a *Agent) decidable(d Decision, v verdict) (DecisionState, error) {
 		return "", decideError(mailbox.Conflict, d, "too late: this expired on "+a.when(d.Expires)+"; nothing was done")
 	}
 	switch {
+	case v.verb != "expire" && notHeeded(d.Kind, v) != "":
+		return "", decideError(mailbox.Invalid, d, notHeeded(d.Kind, v))
 	case v.verb == "answer" && strings.TrimSpace(v.text) == "":
 		return "", decideError(mailbox.Invalid, d, "the answer is empty")
 	case len(v.text) > maxAnswer:

@@ -66,7 +66,8 @@ func TestDecideRefuses(t *testing.T) {
 	d.withBob()
 	dec := d.ask(decisionApproval)
 	ask := func(account mailbox.AccountID, id, verb string) error {
-		_, err := d.a.Decide(t.Context(), account, id, verb, "", by("me"))
+		verb, text, _ := strings.Cut(verb, " ")
+		_, err := d.a.Decide(t.Context(), account, id, verb, text, by("me"))
 		return err
 	}
 	for _, tt := range []struct {
@@ -81,6 +82,10 @@ func TestDecideRefuses(t *testing.T) {
 		{"unknown id", d.me.Account, "zzz", "approve", mailbox.NotFound, "no decision"},
 		{"verb of another kind", d.me.Account, dec.ID, "happened", mailbox.Invalid, "approve, reject, edit, answer, cancel"},
 		{"expire is no verb", d.me.Account, dec.ID, "expire", mailbox.Invalid, "approve, reject, edit, answer, cancel"},
+		{"approve, with words that take it back", d.me.Account, dec.ID, "answer approve: but only if it is empty", mailbox.Invalid, "may take it back"},
+		{"the same to approve", d.me.Account, dec.ID, "approve only if it is empty", mailbox.Invalid, "may take it back"},
+		{"approve, and no", d.me.Account, dec.ID, "approve no, wait", mailbox.Invalid, "decides nothing"},
+		{"always, in doubt", d.me.Account, dec.ID, "always really?", mailbox.Invalid, "question mark"},
 		{"no verb", d.me.Account, dec.ID, "", mailbox.Invalid, "approve, reject, edit, answer, cancel"},
 	} {
 		if err := ask(tt.account, tt.id, tt.verb); !isKind(err, tt.want) || !strings.Contains(textOfError(err), tt.text) {

@@ -24,11 +24,11 @@ func shownCall(d Decision) Call {
 }
 
 // Edit approves a call with other arguments (a JSON object) in the place of those that were
-// shown. Arguments that are all the same approve. When a path, a recipient, an amount or a
+// shown. When a path, a recipient, an amount or a
 // command changed, the returned decision has Again, and the owner is asked once more.
 //
-// Errors are as of Decide, and Refused when the arguments do not fit the tool or policy
-// denies them; nothing is decided then.
+// Errors are as of Decide, and Refused when the arguments are all the same, do not fit the
+// tool or policy denies them; nothing is decided then.
 func (a *Agent) Edit(ctx context.Context, account mailbox.AccountID, id string, args json.RawMessage, by DecidedBy) (Decision, error) {
 	if by.At.IsZero() {
 		by.At = a.now()
@@ -41,16 +41,15 @@ func (a *Agent) Edit(ctx context.Context, account mailbox.AccountID, id string, 
 }
 
 // finalArgs checks the arguments of an edit and notes them in d. One that changes nothing
-// is an approval.
+// decides nothing.
 func (a *Agent) finalArgs(ctx context.Context, account mailbox.AccountID, d *Decision, v *verdict) error {
 	final, err := canonical(v.args)
 	if err != nil {
 		return decideError(mailbox.Refused, *d, "the new arguments cannot be used: "+err.Error())
 	}
 	shown := canonicalOr(d.Args)
-	if bytes.Equal(final, shown) {
-		v.verb, v.args = "approve", nil
-		return nil
+	if bytes.Equal(final, shown) { // whoever writes edit means a change: it was lost on the way
+		return decideError(mailbox.Refused, *d, "nothing is changed; say approve to have it done as it is")
 	}
 	spec, ok := a.spec(d.Tool)
 	if !ok {
@@ -194,7 +193,8 @@ func canonicalOr(raw json.RawMessage) json.RawMessage {
 }
 
 // answerMeans resolves `pizza answer ID TEXT`: a text that begins with a word that decides is
-// that word, all else is an answer where one is possible.
+// that word, all else is an answer where one is possible. Only a reason or a text goes with a
+// word: "approve: but only if" must not approve.
 func answerMeans(kind, text string) (verb, rest string) {
 	text = strings.TrimSpace(text)
 	head, rest, _ := strings.Cut(text, ":")

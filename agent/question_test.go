@@ -106,6 +106,40 @@ and call pay {"to":"bob","amount":1}`)
 	o.settledDown()
 }
 
+// The agent gets the text of an answer and is told of its files; an answer of files alone
+// is none, and a move is refused in words about a question.
+func TestAnswerWithFiles(t *testing.T) {
+	t.Parallel()
+	o, _ := bank(t, nil)
+	o.send(`call ask_owner {"question":"Which?"}`)
+	d := o.waiting(1)[0]
+	_, err := o.act(o.move(d, Action, Approve))
+	if !strings.Contains(textOfError(err), "reply with your answer") {
+		t.Errorf("a move: %v", err)
+	}
+	with := func(text string) mailbox.Receipt {
+		return o.mustGive(o.me, o.message(o.me, "--b\n\n"+text+"\n--b\nContent-Type: application/x-thing; name=a.bin\n"+
+			"Content-Disposition: attachment; filename=a.bin\n\nDATA\n--b--", "In-Reply-To: <"+d.MailID+">",
+			"MIME-Version: 1.0", "Content-Type: multipart/mixed; boundary=b"), token(d))
+	}
+	if r := with(""); !strings.HasPrefix(r.Note, "unclear") {
+		t.Errorf("receipt %+v", r)
+	}
+	o.state(d, Open)
+	if r := with("the attached one"); r.Note != "answer" {
+		t.Errorf("receipt %+v", r)
+	}
+	o.ended(1)
+	results := o.ofKind(mailbox.Inbox, KindResult)
+	if len(results) != 1 {
+		t.Fatalf("%d results", len(results))
+	}
+	if raw := unfolded(results[0].raw); !strings.Contains(raw, "the attached one") || !strings.Contains(raw, "you cannot read: a.bin") {
+		t.Error(raw)
+	}
+	o.settledDown()
+}
+
 func TestAnswerMeans(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ kind, text, verb, rest string }{

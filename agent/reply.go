@@ -135,16 +135,19 @@ func (a *Agent) decisionReply(ctx context.Context, in *intake, p *plan, id strin
 		p.receipt.Note = "not available; see your inbox"
 		return a.explain(ctx, in, p, d, version, "Please answer again: "+d.Subject,
 			mail.HelpText(a.about(d), fmt.Sprintf("“%s” is not available yet", verb)))
-	case said.Verb == mail.Approve || said.Verb == mail.Repeat:
-		if diff, changed := changedBlock(d, r.Text); changed {
+	case said.Verb == mail.Approve || said.Verb == mail.Always || said.Verb == mail.Repeat:
+		if diff, changed := changedBlock(d, r); changed {
 			p.receipt.Note = "not decided: the block was changed; see your inbox"
 			return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, mail.DifferenceText(a.about(d), diff))
 		}
 	}
 	v := verdict{verb: verb, text: said.Text, by: in.by(a.now()), n: said.N}
+	if said.Verb == mail.Answer {
+		v.text += filesText(r.Attachments)
+	}
 	if said.Verb == mail.Edit {
 		v.text = ""
-		if v.args, err = editedArgs(d, r.Text); err != nil {
+		if v.args, err = editedArgs(d, r); err != nil {
 			p.receipt.Note = "not decided; see your inbox"
 			return a.explain(ctx, in, p, d, version, "Not decided: "+d.Subject, mail.EditProblemText(a.about(d), editProblem(err)))
 		}
@@ -190,12 +193,30 @@ func (a *Agent) decideByReply(ctx context.Context, in *intake, p *plan, d Decisi
 }
 
 // editedArgs are the arguments that the block of a reply makes of those that were shown.
-func editedArgs(d Decision, text string) (json.RawMessage, error) {
+func editedArgs(d Decision, r *mail.Reading) (json.RawMessage, error) {
 	sent, ok := mail.FindBlock(d.Text, d.Nonce)
 	if !ok {
 		return nil, mail.ErrNoBlock
 	}
-	return mail.EditedArgs(d.Args, sent, d.Nonce, text)
+	if diff, typed := mail.TypedArguments(sent, r.New); typed {
+		_, line, _ := strings.Cut(diff, "\n+ ")
+		line, _, _ = strings.Cut(line, "\n")
+		return nil, fmt.Errorf("%w: “%s” stands outside the marks, where it changes nothing", mail.ErrBlock, line)
+	}
+	return mail.EditedArgs(d.Args, sent, d.Nonce, r.Text)
+}
+
+// filesText tells the agent of the files that came with an answer: it gets the text only.
+func filesText(files []mail.Attachment) string {
+	if len(files) == 0 {
+		return ""
+	}
+	var names []string
+	for _, f := range files[:min(len(files), maxListed)] {
+		names = append(names, oneLine(f.Name))
+	}
+	return "\n\n(Files came with this answer that you cannot read: " + strings.Join(names, ", ") +
+		". The owner can send them to this task in a mail of its own.)"
 }
 
 // editProblem says what is wrong with an edit, to a person.
@@ -218,17 +239,22 @@ func (a *Agent) tellEdited(ctx context.Context, in *intake, p *plan, d Decision)
 	})
 }
 
-// changedBlock compares the arguments as the reply shows them with those we sent.
-func changedBlock(d Decision, text string) (diff string, changed bool) {
+// changedBlock compares the arguments as the reply shows and names them with those we sent.
+func changedBlock(d Decision, r *mail.Reading) (diff string, changed bool) {
 	sent, ok := mail.FindBlock(d.Text, d.Nonce)
 	if !ok {
 		return "", false
 	}
-	got, ok := mail.FindBlock(text, d.Nonce)
+	got, ok := mail.FindBlock(r.Text, d.Nonce)
 	if !ok { // not quoted, or quoted without its marks
-		return mail.EditedOutsideMarks(sent, text)
+		diff, changed = mail.EditedOutsideMarks(sent, r.Text)
+	} else {
+		diff, changed = mail.DiffBlock(sent, got)
 	}
-	return mail.DiffBlock(sent, got)
+	if changed {
+		return diff, true
+	}
+	return mail.TypedArguments(sent, r.New)
 }
 
 // about names a decision in a mail of ours.
@@ -259,6 +285,7 @@ func (a *Agent) explain(ctx context.Context, in *intake, p *plan, d Decision, ve
 		p.receipt.Note = strings.ReplaceAll(p.receipt.Note, "see your inbox", "no more help mails within this hour")
 		return nil
 	}
+	subject = strings.TrimSuffix(subject, ": ") // of a task that was forgotten
 	d.Helped++
 	d.Helps = append(d.Helps, a.now().Unix())
 	p.add(decisionPut(d, version))

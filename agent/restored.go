@@ -191,11 +191,13 @@ func (r *review) notParked() error {
 
 // byReply says how a decision is answered that no move answers.
 func byReply(d Decision) error {
-	if d.Kind == decisionRestored {
+	switch d.Kind {
+	case decisionRestored:
 		return cannot("this waits for your answer by reply: continue or stop")
-	}
-	if d.Kind == decisionLimit {
+	case decisionLimit:
 		return cannot("this asks whether to go on: answer it by reply with continue or stop")
+	case decisionQuestion:
+		return cannot("the agent asks you this: reply with your answer")
 	}
 	return cannot("this asks what came of a call: answer it by reply with happened, repeat or stop")
 }

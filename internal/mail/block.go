@@ -99,13 +99,21 @@ func cutBlock(fields []argument, args []byte) string {
 	return body + fmt.Sprintf("[in all %d bytes, sha256 %s; the whole is attached]\n", len(args), hex.EncodeToString(sum[:]))
 }
 
-// cutMiddle keeps head and tail octets of s, in whole lines or at least characters.
+// cutMiddle keeps head and tail octets of s, in whole lines. A line too long for that is
+// cut at a character, and what is left of its end cannot be taken for another argument.
 func cutMiddle(s string, head, tail int) string {
 	if len(s) <= head+tail {
 		return s
 	}
 	h, t := strings.ToValidUTF8(s[:head], ""), strings.ToValidUTF8(s[len(s)-tail:], "")
-	return strings.TrimRight(h, "\n") + fmt.Sprintf("\n[… %d bytes left out here …]\n", len(s)-len(h)-len(t)) + strings.TrimLeft(t, "\n")
+	if i := strings.LastIndexByte(h, '\n'); i > 0 {
+		h = h[:i]
+	}
+	left := "  … "
+	if i := strings.IndexByte(strings.TrimRight(t, "\n"), '\n'); i >= 0 {
+		left, t = "", t[i+1:]
+	}
+	return strings.TrimRight(h, "\n") + fmt.Sprintf("\n[… %d bytes left out here …]\n", len(s)-len(h)-len(t)) + left + t
 }
 
 // argument is one member of the arguments.

@@ -69,6 +69,9 @@ var verbWords = map[string]map[string]Verb{
 	ForResult:   {"cancel": CancelTask, "stop": CancelTask, "cancel task": CancelTask, "fork": Fork},
 }
 
+// maxContinue is the largest number after "continue".
+const maxContinue = 999999
+
 // anyVerb are the words that, later in a text, contradict another verb.
 var anyVerb = map[string]Verb{
 	"approve": Approve, "approved": Approve, "yes": Approve,
@@ -78,7 +81,7 @@ var anyVerb = map[string]Verb{
 }
 
 var (
-	continueN = regexp.MustCompile(`^continue ([0-9]{1,6})$`)
+	continueN = regexp.MustCompile(`^continue ([0-9]+)$`)
 	itemsLine = regexp.MustCompile(`^(approve|approved|yes|reject|rejected|no|deny) +(all|[0-9]{1,4}(?: *(?:,|and|&) *[0-9]{1,4}| +[0-9]{1,4})*)$`)
 	hedgeLine = regexp.MustCompile(`^(but|only|if|except|wait|not|don'?t|do not|instead|unless|change|never|however|hold|maybe|perhaps)\b`)
 	negation  = regexp.MustCompile(`\b(not|never|cannot|[a-z]+n't|dont|wont|cant|but|unless|except|instead|wait)\b`)
@@ -214,8 +217,11 @@ func (t decisionText) firstLine(kind string) (Decision, Outcome, string) {
 		return t.withText(v, t.rest())
 	}
 	if m := continueN.FindStringSubmatch(line); m != nil && kind == ForLimit {
-		n, _ := strconv.Atoi(m[1])
-		if n == 0 {
+		n, err := strconv.Atoi(m[1])
+		switch {
+		case err != nil || n > maxContinue:
+			return Decision{}, Unclear, "the number after “continue” is larger than " + strconv.Itoa(maxContinue)
+		case n == 0:
 			return Decision{}, Unclear, "“continue 0” says nothing"
 		}
 		return Decision{Verb: Continue, N: n}, Decided, ""

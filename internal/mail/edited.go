@@ -59,6 +59,28 @@ type blockField struct {
 
 func (f blockField) text() string { return strings.Join(f.lines, "\n") }
 
+// quoted reports whether the value was shown as a JSON string: one in its place is JSON too.
+func (f blockField) quoted() bool {
+	_, value, _ := cutKey(f.lines[0])
+	return strings.HasPrefix(value, `"`)
+}
+
+// withBlanksOf gives the lines of a text that were not changed the blanks they were sent
+// with, where the program that quoted them made one of many, as HTML does.
+func (f blockField) withBlanksOf(was blockField) blockField {
+	out, next := blockField{key: f.key}, 0
+	for _, l := range f.lines {
+		for i := next; i < len(was.lines); i++ {
+			if squash(was.lines[i]) == squash(l) {
+				l, next = was.lines[i], i+1
+				break
+			}
+		}
+		out.lines = append(out.lines, l)
+	}
+	return out
+}
+
 // cut reports whether the block leaves a part of the argument out.
 func (f blockField) cut() bool {
 	for _, l := range f.lines {
@@ -135,6 +157,7 @@ func edited(args json.RawMessage, sent, block string) (json.RawMessage, error) {
 		}
 		now[key], order = f, append(order, key)
 	}
+	collapsed := strings.Contains(sent, "\n  |") && !strings.Contains(block, "\n  |")
 	w := objectWriter{}
 	for _, a := range argumentsOf(args) {
 		key := strings.ToLower(a.name())
@@ -146,7 +169,10 @@ func edited(args json.RawMessage, sent, block string) (json.RawMessage, error) {
 			w.add(a.name(), string(a.raw))
 		case !there: // taken out
 		default:
-			if err := w.addField(a.name(), f, was.cut(), isText(a.raw)); err != nil {
+			if collapsed {
+				f = f.withBlanksOf(was)
+			}
+			if err := w.addField(a.name(), f, was.cut(), isText(a.raw) && !(was.quoted() && f.quoted())); err != nil {
 				return nil, err
 			}
 		}
@@ -199,7 +225,7 @@ func (w *objectWriter) addField(name string, f blockField, partly, text bool) er
 			return err
 		}
 	}
-	if v := p.vals[0]; text && v[0] == "" && !strings.HasPrefix(strings.Join(v[1:], "\n"), `"`) {
+	if v := p.vals[0]; text && v[0] == "" {
 		v[0] = "|" // it was a text and stays one, whatever it looks like
 	}
 	value, err := p.value(0)

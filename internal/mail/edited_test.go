@@ -31,6 +31,9 @@ func TestEditedArgs(t *testing.T) {
 			t.Errorf("%s: %v\n got %s\nwant %s", tt.name, err, got, tt.want)
 		}
 	}
+	if got, err := EditedArgs(args, sent, "k3v9x2", "edit\n\n"+in("path: /local/notes/a.txt", `path: "a" b`)); err != nil || string(got) != want(`"/local/notes/a.txt"`, `"\"a\" b"`) {
+		t.Errorf("a text in quotation marks: %s %v", got, err)
+	}
 	for name, tt := range map[string]struct {
 		text string
 		want error
@@ -76,6 +79,45 @@ func TestEditInTheQuoteIsClear(t *testing.T) {
 	} {
 		if d, o, why := ParseDecision(ForApproval, text); o != want || o == Decided && d.Verb != Edit {
 			t.Errorf("%q: %+v %v %s", text, d, o, why)
+		}
+	}
+}
+
+// HTML makes one blank of many: lines that nobody touched keep theirs.
+func TestEditedArgsOfCollapsedBlanks(t *testing.T) {
+	t.Parallel()
+	args := json.RawMessage(`{"content":"if a:\n    b()\n\n    c()\nd()"}`)
+	sent, _ := RenderBlock(args, "k3v9x2")
+	var lines []string
+	for l := range strings.Lines(sent) {
+		lines = append(lines, strings.Join(strings.Fields(l), " "))
+	}
+	reply := quoteOf(strings.Replace(strings.Join(lines, "\n"), "c()", "cc()", 1))
+	got, err := EditedArgs(args, sent, "k3v9x2", "edit\n\n"+reply)
+	if want := `{"content":"if a:\n    b()\n\ncc()\nd()"}`; err != nil || string(got) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+	kept := quoteOf(strings.Replace(sent, "    c()", " cc()", 1))
+	if got, err := EditedArgs(args, sent, "k3v9x2", "edit\n\n"+kept); err != nil || string(got) != `{"content":"if a:\n    b()\n\n cc()\nd()"}` {
+		t.Errorf("a blank taken out by hand: %s %v", got, err)
+	}
+}
+
+// What is left of a line that was cut is not taken for an argument.
+func TestCutBlockShowsNoOtherArgument(t *testing.T) {
+	t.Parallel()
+	hidden := strings.Repeat("\x01", 600)
+	for n := range 40 {
+		text := hidden + "\n" + strings.Repeat("path: /local/notes/b.txt\n", 20+n) + strings.Repeat("\x02", 900)
+		quoted, _ := json.Marshal(text)
+		block, attach := RenderBlock(json.RawMessage(`{"content":`+string(quoted)+`,"path":"/local/notes/a.txt"}`), "k3v9x2")
+		if !attach {
+			t.Fatal("the block is whole")
+		}
+		for l := range strings.Lines(block) {
+			if key, _, ok := cutKey(strings.TrimLeft(l, " ")); ok && key != "content" && strings.TrimSpace(l) != "path: /local/notes/a.txt" {
+				t.Errorf("%d: %q", n, l)
+			}
 		}
 	}
 }

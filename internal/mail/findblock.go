@@ -313,26 +313,63 @@ func (p *blockParser) value(i int) (string, error) {
 // the block's marks are gone: such a reply was edited, and must not pass for a plain
 // approval. block is what was sent, text the whole text of the reply.
 func EditedOutsideMarks(block, text string) (diff string, changed bool) {
-	sent := map[string][]string{}
+	sent := valuesOf(block)
+	var out []string
+	for _, raw := range splitLines(visible(text)) {
+		if l, depth := unquote(raw); depth > 0 {
+			out = append(out, sent.other(l)...)
+		}
+	}
+	return joinDiff(out)
+}
+
+// TypedArguments looks for arguments with another value among the words of a decision
+// (newText, which is what NewText gave), outside the block: they say what is wanted and
+// would change nothing. block is what was sent.
+func TypedArguments(block, newText string) (diff string, typed bool) {
+	t := readLines(newText)
+	if t.inline {
+		t = t.aboveQuote()
+	}
+	sent := valuesOf(block)
+	var out []string
+	for i, l := range outsideBlock(t.lines) {
+		if i > 0 { // the first is the verb
+			out = append(out, sent.other(l)...)
+		}
+	}
+	return joinDiff(out)
+}
+
+// joinDiff makes the text of a difference, of maxDiff lines at most.
+func joinDiff(lines []string) (string, bool) {
+	return strings.Join(lines[:min(len(lines), maxDiff)], "\n"), len(lines) > 0
+}
+
+// sentValues are the values of a block, squashed, by the names of arguments in lower case.
+type sentValues map[string][]string
+
+func valuesOf(block string) sentValues {
+	sent := sentValues{}
 	for _, l := range blockLines(block) {
 		if key, value, ok := cutKey(l); ok {
 			sent[strings.ToLower(key)] = append(sent[strings.ToLower(key)], squash(value))
 		}
 	}
-	var out []string
-	for _, raw := range splitLines(visible(text)) {
-		l, depth := unquote(raw)
-		if depth == 0 || l == "" || len(out) >= maxDiff {
-			continue
-		}
-		key, value, ok := cutKey(l)
-		values := sent[strings.ToLower(key)]
-		if !ok || len(values) == 0 || beginsOne(values, squash(value)) {
-			continue
-		}
-		out = append(out, "- "+key+": "+clip(values[0], 300), "+ "+clip(l, 300))
+	return sent
+}
+
+// other shows a line that gives an argument of the block another value, nil for any other.
+func (s sentValues) other(l string) []string {
+	if l == "" {
+		return nil
 	}
-	return strings.Join(out, "\n"), len(out) > 0
+	key, value, ok := cutKey(l)
+	values := s[strings.ToLower(key)]
+	if !ok || len(values) == 0 || beginsOne(values, squash(value)) {
+		return nil
+	}
+	return []string{"- " + key + ": " + clip(values[0], 300), "+ " + clip(l, 300)}
 }
 
 // squash makes values comparable whatever the blanks and quotation marks.

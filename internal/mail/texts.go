@@ -50,8 +50,6 @@ func (a About) words() string {
 		return "  Write the word continue to let it go on.\n  Write the word stop to end it."
 	case ForRestored:
 		return "  Write the word continue to let everything go on.\n  Write the word stop to end what was open."
-	case ForQuestion:
-		return "  Write your answer; all of it goes to the agent."
 	}
 	return "  " + strings.Join(approvalWords(a.Always), "\n  ")
 }
@@ -61,6 +59,11 @@ func HelpText(a About, why string) string {
 	reason := ""
 	if why != "" {
 		reason = "The reason: " + sentence(why)
+	}
+	if a.Kind == ForQuestion {
+		return paragraphs("Your reply held no answer. The question is still open.", reason, a.what(),
+			"Please reply once more: all that you write goes to the agent as your answer. Files do not; send those to the task, in a reply to one of its other mails.",
+			expiry(a.Expires))
 	}
 	return paragraphs(
 		"Your reply decided nothing, because it could not be read as a clear decision. The question is still open.",
@@ -81,7 +84,7 @@ func DifferenceText(a About, diff string) string {
 		a.what(),
 		"The difference (- as sent to you, + as in your reply):",
 		strings.Join(lines, "\n"),
-		"To approve what was shown, reply without the quoted text. To have it done as your reply has it, send the same reply with the word edit in the place of approve.",
+		"To approve what was shown, reply without the quoted text. To have it done as your reply has it, send it with the word edit in the place of approve, and what you want changed between the two marks.",
 		expiry(a.Expires))
 }
 
