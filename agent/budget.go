@@ -216,7 +216,7 @@ func (s *State) book() {
 
 // billed reports whether a failed call may have cost something: it was answered in part,
 // or nobody knows.
-func (e *EvModelFail) billed() bool { return e.Class == providers.Timeout || e.Partial }
+func (e *EvModelFail) billed() bool { return e.Class == providers.Timeout || e.Partial || e.Stopped }
 
 // work counts the time that an event ends: a model's, a tool's, or that before a retry. It
 // is the time between two events, but not more than it took by a clock that nobody sets:

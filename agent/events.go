@@ -103,6 +103,9 @@ type EvModelFail struct {
 	Took    time.Duration `json:"took,omitempty"`
 	// Park: the key is refused; the next call is made when it is another one.
 	Park bool `json:"park,omitempty"`
+	// Stopped: the server stopped in order and cut the call off. It is made again and counts
+	// neither as failed nor as lost by a crash.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // EvPolicy is the decision of policy about a call: allow, ask, deny, or invalid

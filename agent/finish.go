@@ -322,6 +322,8 @@ func (a *Agent) failText(s *State, run Run, why Fail) (text, short string) {
 		f.Class, short = string(providers.Filtered), "model: filtered"
 	case FailWindow:
 		f.Class, short = string(providers.ContextLength), "model: context_length"
+	case FailLost:
+		f.Class, f.Tries, short = "lost", s.Lost+1, string(why)
 	default:
 		f.Detail, short = "", string(why)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -116,7 +117,7 @@ func usageHeader(st *State) string {
 		"in=" + strconv.Itoa(s.Usage.Input), "out=" + strconv.Itoa(s.Usage.Output),
 	}
 	if s.Usage.Cost > 0 {
-		parts = append(parts, "cost="+strconv.FormatFloat(s.Usage.Cost, 'f', -1, 64))
+		parts = append(parts, "cost="+strconv.FormatFloat(math.Round(s.Usage.Cost*1e6)/1e6, 'f', -1, 64))
 	}
 	return strings.Join(parts, "; ")
 }

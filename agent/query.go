@@ -263,6 +263,8 @@ func (e Event) words(names map[string]string) string {
 		return e.replyWords()
 	case e.Compacted != nil:
 		return e.Compacted.words()
+	case e.ModelFail != nil && e.ModelFail.Stopped:
+		return "model call cut off: the server stopped"
 	case e.ModelFail != nil && e.ModelFail.Retry.IsZero():
 		return fmt.Sprintf("model failed (%s): %s", e.ModelFail.Class, e.ModelFail.Text)
 	case e.ModelFail != nil:

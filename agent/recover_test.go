@@ -145,10 +145,14 @@ func (o *office) claims() (list []int) {
 func TestOrderlyStopsCountNothing(t *testing.T) {
 	t.Parallel()
 	never := providertest.Say("never").After(make(chan struct{}))
-	m := providertest.Script(never, never, never, never, never, providertest.Say("at last"))
+	turns := []providertest.Turn{}
+	for range maxLost + 2 {
+		turns = append(turns, never)
+	}
+	m := providertest.Script(append(turns, providertest.Say("at last"))...)
 	o := newOffice(t, m)
 	o.send("hello")
-	for n := 1; n <= 5; n++ {
+	for n := 1; n <= maxLost+2; n++ {
 		o.until("the call", func() bool { return len(m.Requests()) == n })
 		o.halt()
 		if got := o.claims(); got[0] != 0 {

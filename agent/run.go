@@ -377,8 +377,14 @@ func (s *session) recordModel(ctx context.Context, out outcome) error {
 	switch {
 	case out.broken != nil:
 		return out.broken
-	case out.err != nil && out.stopped:
-		return s.advance(ctx, nil) // cut off by us: the intent stays, or the run ends
+	case out.err != nil && out.stopped: // cut off by us: the run ends, or the server does
+		s.quiet = s.quiet || ctx.Err() != nil
+		return s.advance(ctx, func(d *draft) error {
+			if !s.quiet || !d.st.Pending || d.st.Intents != out.n || d.st.ending() {
+				return nil
+			}
+			return d.add(Event{ModelFail: &EvModelFail{N: out.n, Stopped: true, Text: "the server stopped", Retry: s.a.now(), Took: out.took}})
+		})
 	}
 	return s.advance(ctx, func(d *draft) error {
 		if !d.st.Pending || d.st.Intents != out.n || d.st.ending() {

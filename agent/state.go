@@ -331,7 +331,7 @@ func (s *State) modelFail(e *EvModelFail, at time.Time) string {
 		s.book()
 	}
 	s.Reserved = Reserve{}
-	if e.Park {
+	if e.Park || e.Stopped {
 		return ""
 	}
 	if s.Failures == 0 {

@@ -224,6 +224,9 @@ func failureWords(class, model string) (what, do string) {
 	case "poison":
 		return "The server went down three times while it worked on this task, so the task was put aside and the others go on.",
 			again + " If that happens again, the log tells what the server was doing."
+	case "lost":
+		return "The server went down each time before the answer of the model had come.",
+			again + " If that happens again, look why the server went down: a stop by `kill -9`, the machine, or too little memory."
 	case "auth":
 		return model + " did not accept our key, or the account behind it has no credit.",
 			"Check the key of that provider: its environment variable, or `providers` in settings.json. Start `pizza serve` again, then reply to this mail to try again."
@@ -244,7 +247,7 @@ func failureWords(class, model string) (what, do string) {
 	case "filtered":
 		return model + " refused, by its own rules about content.", "Write it in other words in a reply, or choose another model."
 	case "invalid":
-		return model + " did not accept the request.", "That is probably a wrong model name or setting: check `model` and `providers` in settings.json, and PIZZA_MODEL. Start `pizza serve` again, then reply to this mail to try again."
+		return model + " did not accept the request.", "That is probably a wrong model name or setting: check `model` and `providers` in settings.json, and PIZZA_MODEL (what is in the environment needs a new start of `pizza serve`). Then reply to this mail to try again."
 	case "failed":
 		return model + " reports that it failed.", "Change what the task asks for, in a reply or in a new mail."
 	}
@@ -346,6 +349,10 @@ func stateFor(state, what string) string {
 		return state + " for your approval (see Action)"
 	case "question":
 		return state + " for your answer (see Action)"
+	case "limit":
+		return state + " for your word whether to go on (see Action)"
+	case "timer":
+		return state + " until its model is tried again"
 	case "workers":
 		return state + " for its workers"
 	}
@@ -361,7 +368,7 @@ func workersText(workers []StatusWorker, now time.Time) string {
 	for _, w := range workers {
 		line := "  " + oneLine(w.Path) + ": " + stateFor(w.State, w.For)
 		if w.Steps > 0 {
-			line += fmt.Sprintf(", %d steps", w.Steps)
+			line += ", " + steps(w.Steps)
 		}
 		if w.Last != "" {
 			line += ", last " + clip(oneLine(w.Last), 80)
@@ -398,11 +405,7 @@ func FooterText(u Usage) string {
 	if u.Model != "" {
 		out = append(out, oneLine(u.Model))
 	}
-	steps := "steps"
-	if u.Steps == 1 {
-		steps = "step"
-	}
-	out = append(out, fmt.Sprintf("%d %s", u.Steps, steps))
+	out = append(out, steps(u.Steps))
 	if u.TokensIn+u.TokensOut > 0 {
 		out = append(out, fmt.Sprintf("%d tokens in, %d out", u.TokensIn, u.TokensOut))
 	}
@@ -421,4 +424,11 @@ func took(d time.Duration) string {
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	return d.Round(time.Second).String()
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
 }
