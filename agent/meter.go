@@ -1,8 +1,8 @@
 package agent
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -38,7 +38,7 @@ type meter struct {
 	counts map[meterKey]float64
 	times  map[string]*timing
 
-	counting sync.Mutex // one counts the store at a time; guards what follows
+	counting sync.Mutex // one counts the store at a time, the others wait for it; guards what follows
 	stored   []Figure
 	at       time.Time
 }
@@ -230,7 +230,7 @@ func (m *meter) figures() []Figure {
 		}
 		list = append(list, f)
 	}
-	slices.SortStableFunc(list, func(x, y Figure) int { return compareFigures(x, y) })
+	slices.SortStableFunc(list, compareFigures)
 	return list
 }
 
@@ -238,15 +238,7 @@ func compareFigures(x, y Figure) int {
 	if x.Name != y.Name {
 		return 0 // in the order of the rows
 	}
-	return slices.CompareFunc(x.Labels, y.Labels, func(a, b [2]string) int {
-		switch {
-		case a[1] < b[1]:
-			return -1
-		case a[1] > b[1]:
-			return 1
-		}
-		return 0
-	})
+	return slices.CompareFunc(x.Labels, y.Labels, func(a, b [2]string) int { return cmp.Compare(a[1], b[1]) })
 }
 
 // storedFigures are of what lies in the store, of all accounts.
@@ -267,8 +259,8 @@ func (a *Agent) storedFigures(ctx context.Context) []Figure {
 		for index, n := range map[string]*int{indexLiveRuns: &live, indexWaitingRuns: &waiting, indexOpenDecisions: &open} {
 			got, err := a.store.Count(ctx, id, index)
 			if err != nil {
-				a.log.LogAttrs(ctx, slog.LevelWarn, "count", slog.Any("err", err))
-				continue
+				a.logStore(ctx, "count", err)
+				return nil // half a count is none
 			}
 			*n += got
 		}

@@ -45,10 +45,10 @@ func (s *server) ready() bool { return s.opts.Ready == nil || s.opts.Ready() }
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
 // metrics answers in the Prometheus text format, version 0.0.4.
-func (s *server) metrics(w http.ResponseWriter, _ *http.Request) {
+func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	list := s.ownMetrics()
 	if s.opts.Metrics != nil {
-		list = append(list, s.opts.Metrics()...)
+		list = append(list, s.opts.Metrics(r.Context())...)
 	}
 	var b bytes.Buffer
 	told := ""

@@ -14,6 +14,7 @@
 package web
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"html/template"
@@ -30,11 +31,11 @@ var files embed.FS
 
 // Options are what the console shows and answers to.
 type Options struct {
-	Info      func() ConnectInfo // how to connect, asked for each page
-	Ready     func() bool        // nil: always ready
-	Metrics   func() []Metric    // further metrics; nil: none
-	Hostnames []string           // names and addresses it answers to beside those of loopback
-	Log       *slog.Logger       // nil: nothing is logged
+	Info      func() ConnectInfo             // how to connect, asked for each page
+	Ready     func() bool                    // nil: always ready
+	Metrics   func(context.Context) []Metric // further metrics; nil: none
+	Hostnames []string                       // names and addresses it answers to beside those of loopback
+	Log       *slog.Logger                   // nil: nothing is logged
 }
 
 // ConnectInfo is how to connect a mail program.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -199,7 +200,7 @@ func TestHealth(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	o := testOptions()
-	o.Metrics = func() []Metric {
+	o.Metrics = func(context.Context) []Metric {
 		return []Metric{
 			{Name: "pizza_runs_waiting", Help: "two\nlines \\", Value: 1000},
 			{Name: "pizza_mails_total", Help: "x", Counter: true, Value: 1.5},

@@ -136,7 +136,7 @@ func (s *servers) webOptions() web.Options {
 }
 
 // metrics are the numbers of GET /metrics beside the web server's own.
-func (a *app) metrics() []web.Metric {
+func (a *app) metrics(ctx context.Context) []web.Metric {
 	list := []web.Metric{
 		{Name: "pizza_store_commits_total", Help: "Groups of transactions that the store has synced since the start.", Counter: true, Value: float64(a.store.Commits())},
 		{Name: "pizza_start_time_seconds", Help: "When the process began, in seconds since 1970.", Value: float64(began.UnixMilli()) / 1000},
@@ -147,7 +147,7 @@ func (a *app) metrics() []web.Metric {
 	if a.spans != nil {
 		list = append(list, web.Metric{Name: "pizza_spans_dropped_total", Help: "Spans that no collector took.", Counter: true, Value: float64(a.spans.Dropped())})
 	}
-	for _, f := range a.agent.Figures(context.Background()) {
+	for _, f := range a.agent.Figures(ctx) {
 		m := web.Metric{Name: f.Name, Help: f.Help, Counter: f.Counter, Labels: f.Labels, Value: f.Value}
 		for _, b := range f.Buckets {
 			m.Buckets = append(m.Buckets, web.MetricBucket(b))
