@@ -91,7 +91,7 @@ func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan to
 		out.Subject = mail.ApprovalSubject(sentence)
 		out.Plain, out.HTML, attach = mail.ApprovalText(mail.Approval{
 			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce, Expires: a.local(dec.Expires),
-			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject, Reason: d.reason(),
+			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject, Reason: d.reason(), Outside: d.outside(plan) && plan.Rule == tools.Allow,
 			Always: dec.Always, Again: strings.Join(again(c), " and "),
 		})
 	}

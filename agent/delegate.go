@@ -90,7 +90,8 @@ func (d *draft) hire(ctx context.Context, c Call, w Worker, prompt string, limit
 	out := d.st.Files()
 	started := &EvStarted{
 		Model: run.Model, System: workerPrompt(w), Limits: limits, Worker: w.Name, Out: out,
-		Tools: a.offered(w, len(run.Path) < a.opt.WorkerDepth), Window: a.window(ctx, run.Model),
+		Foreign: d.st.Foreign,
+		Tools:   a.offered(w, len(run.Path) < a.opt.WorkerDepth), Window: a.window(ctx, run.Model),
 	}
 	a.budget(ctx, started, nil)
 	events := []Event{

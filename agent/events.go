@@ -44,6 +44,8 @@ type EvStarted struct {
 	// Of a worker's run: who it is, and what lay in /out when it got its work.
 	Worker string      `json:"worker,omitempty"`
 	Out    []OutChange `json:"out,omitempty"`
+	// Foreign: who gave the work had been told text that the login did not write.
+	Foreign bool `json:"foreign,omitempty"`
 	// Window is how many tokens the model takes; 0: it has no limit, and in journals of before
 	// it was kept nobody knows.
 	Window int `json:"window,omitempty"`
@@ -75,6 +77,9 @@ type EvReply struct {
 	N     int             `json:"n"`
 	Reply providers.Reply `json:"reply"`
 	Sent  int             `json:"sent,omitempty"` // bytes of text that it answers
+	// Foreign: the mails that it answers, or the thread before them, hold text that the login
+	// did not write.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // EvCompacted answers intent N, which has a cut: from here on the model is told Summary in

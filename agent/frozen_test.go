@@ -21,7 +21,7 @@ func (n namedTool) Specs() []tools.Spec {
 	return []tools.Spec{{Name: string(n), Description: "Does nothing.", Schema: json.RawMessage(`{"type":"object","properties":{}}`)}}
 }
 func (n namedTool) Plan(c tools.Call) tools.Plan {
-	return tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow, Sentence: "Do nothing."}
+	return tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow, Effect: tools.Reads, Sentence: "Do nothing."}
 }
 func (n namedTool) Run(context.Context, tools.Workspace, tools.Call) tools.Outcome {
 	return tools.Outcome{Content: "nothing done by " + string(n)}

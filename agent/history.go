@@ -75,6 +75,7 @@ func (s *session) request(ctx context.Context) (providers.Request, int, error) {
 			return providers.Request{}, 0, err
 		}
 		inputs[t.Inbound.Message] = in.parts
+		s.foreign = s.foreign || in.foreign
 	}
 	if s.prior == nil {
 		prior, err := s.earlier(ctx)
@@ -162,6 +163,9 @@ func (s *session) earlierRun(ctx context.Context, p past) ([]providers.Message, 
 				return err
 			}
 			user.Parts = append(user.Parts, in.parts...)
+			s.foreign = s.foreign || in.foreign
+		case e.Reply != nil && e.Reply.Foreign, e.ToolStart != nil:
+			s.foreign = true // its answer may be made of that
 		case e.Finished != nil && e.Finished.Text != "":
 			answer = e.Finished.Text
 		}

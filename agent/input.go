@@ -18,6 +18,8 @@ import (
 type input struct {
 	parts []providers.Part
 	files []tools.File
+	// foreign: parts hold text that the login did not write, beyond the names of files.
+	foreign bool
 }
 
 // readInput reads a mail. A mail that is gone (forgotten, or of an earlier run and
@@ -49,7 +51,8 @@ func (a *Agent) readInput(ctx context.Context, account mailbox.AccountID, in Inb
 	if in.Dropped {
 		parts = a.droppedParts(in, msg, r)
 	}
-	return &input{parts: parts, files: a.filesOf(ctx, account, in, msg, r)}, nil
+	foreign := in.Dropped || strings.TrimSpace(r.Quoted) != "" || len(r.Messages) > 0
+	return &input{parts: parts, files: a.filesOf(ctx, account, in, msg, r), foreign: foreign}, nil
 }
 
 // openStored opens a stored message; NotFound when it is gone.

@@ -58,7 +58,17 @@ func (a *Agent) weigh(ctx context.Context, account mailbox.AccountID, run Run, b
 
 // weigh is policy about a call of the run.
 func (d *draft) weigh(ctx context.Context, c Call) (judged, error) {
-	return d.s.a.weigh(ctx, d.s.account, d.run, d.judge(c), c)
+	base := d.judge(c)
+	if base.Rule == tools.Allow && d.outside(base) {
+		base.Rule = tools.Ask // and no row lifts it: what reaches outside is never Standing
+	}
+	return d.s.a.weigh(ctx, d.s.account, d.run, base, c)
+}
+
+// outside reports whether a call may carry out what somebody else's text wants: the model
+// had been told such text when it made the call, and it reaches outside (invariant 9).
+func (d *draft) outside(p tools.Plan) bool {
+	return d.st.Foreign && p.Effect.Outside() && p.Class != classWorker
 }
 
 // judge is the tool's own rule: pure in the arguments and the grants. What it does not

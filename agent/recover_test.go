@@ -25,7 +25,7 @@ func (e exiting) Specs() []tools.Spec {
 
 func (e exiting) Plan(c tools.Call) tools.Plan {
 	if c.Name == "exit" {
-		return tools.Plan{Rule: tools.Allow, Class: tools.ReadOnly, Sentence: "End the process."}
+		return tools.Plan{Rule: tools.Allow, Class: tools.ReadOnly, Effect: tools.Reads, Sentence: "End the process."}
 	}
 	return e.Set.Plan(c)
 }

@@ -106,7 +106,7 @@ var readResult = own{
 			`"required":["result"],"additionalProperties":false}`),
 	},
 	plan: func(_ *Agent, c tools.Call) tools.Plan {
-		p := tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow}
+		p := tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow, Effect: tools.Reads}
 		piece, err := parsePiece(c.Args)
 		if err != nil {
 			p.Rule, p.Reason = tools.Invalid, "The arguments of read_result cannot be used: "+err.Error()

@@ -33,7 +33,7 @@ func (b bigTool) Plan(c tools.Call) tools.Plan {
 	if c.Name != "big" {
 		return tools.Plan{Rule: tools.Invalid, Reason: "there is no tool " + c.Name}
 	}
-	return tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow, Sentence: "Make a long text."}
+	return tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow, Effect: tools.Reads, Sentence: "Make a long text."}
 }
 func (b bigTool) Run(ctx context.Context, _ tools.Workspace, _ tools.Call) tools.Outcome {
 	return tools.Outcome{Content: b.text}

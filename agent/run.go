@@ -26,12 +26,13 @@ type session struct {
 	model   providers.Model
 	noModel error // why there is none
 
-	inputs map[mailbox.MessageID]*input
-	prior  []providers.Message // the thread before this run, once read
-	before []Inbound           // mails of earlier runs, once read
-	talk   talk                // told so far
-	loaded bool
-	epoch  uint64 // of the account when it was loaded; every commit states it
+	inputs  map[mailbox.MessageID]*input
+	prior   []providers.Message // the thread before this run, once read
+	before  []Inbound           // mails of earlier runs, once read
+	talk    talk                // told so far
+	foreign bool                // these, as far as they were told, hold text that the login did not write
+	loaded  bool
+	epoch   uint64 // of the account when it was loaded; every commit states it
 
 	inflight map[string]context.CancelCauseFunc // what runs now: calls by id, modelCall
 	outcomes chan outcome
@@ -54,8 +55,9 @@ const modelCall = ""
 // outcome is what became of something in flight.
 type outcome struct {
 	key     string
-	n       int // of modelCall: the intent
-	sent    int // of modelCall: bytes of text of the request
+	n       int  // of modelCall: the intent
+	sent    int  // of modelCall: bytes of text of the request
+	foreign bool // of modelCall: the request has mail text that the login did not write
 	attempt int
 	probe   bool // it looked for the effect of an earlier attempt
 	found   bool // of a probe
@@ -358,7 +360,7 @@ func (s *session) launchModel(ctx context.Context) error {
 	}
 	model, name := s.model, s.run.Model
 	ctx, cancel := context.WithCancelCause(ctx)
-	s.launch(ctx, cancel, outcome{key: modelCall, n: s.st.Intents, sent: sent}, func(ctx context.Context, out *outcome) {
+	s.launch(ctx, cancel, outcome{key: modelCall, n: s.st.Intents, sent: sent, foreign: s.foreign}, func(ctx context.Context, out *outcome) {
 		if model == nil {
 			out.err = s.noModel
 			return
@@ -397,6 +399,6 @@ func (s *session) recordModel(ctx context.Context, out outcome) error {
 			return d.add(Event{Compacted: d.st.summarised(out)})
 		}
 		out.reply.Took = out.took
-		return d.add(Event{Reply: &EvReply{N: out.n, Reply: d.uniqueCalls(out.reply), Sent: out.sent}})
+		return d.add(Event{Reply: &EvReply{N: out.n, Reply: d.uniqueCalls(out.reply), Sent: out.sent, Foreign: out.foreign}})
 	})
 }

@@ -443,7 +443,7 @@ func (s simTools) Specs() (list []tools.Spec) {
 }
 
 func (s simTools) Plan(c tools.Call) tools.Plan {
-	plan := tools.Plan{Class: simClasses[c.Name], Rule: tools.Allow, Sentence: "Do " + c.Name + "."}
+	plan := tools.Plan{Class: simClasses[c.Name], Rule: tools.Allow, Effect: tools.Changes, Sentence: "Do " + c.Name + "."}
 	switch c.Name {
 	case "send":
 		plan.Rule = tools.Ask

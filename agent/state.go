@@ -39,6 +39,9 @@ type State struct {
 	BelowUsed  Part          // of the budget, by them
 	Context    Context       // how long the conversation is, and what of it was compacted
 
+	Holds   bool // text that the login did not write: of mails, the thread before, and all results of tools
+	Foreign bool // it did when the model was last told: calls that reach outside are asked about (invariant 9)
+
 	Out      []OutChange // of /out, in order; the newest of a name counts
 	Cancel   *EvCancel
 	Asks     []LimitAsk // questions about the run as a whole, in order
@@ -186,7 +189,7 @@ func (s *State) apply(e Event) string {
 		if s.Started != nil {
 			return "started twice"
 		}
-		s.Started, s.Out = e.Started, e.Started.Out
+		s.Started, s.Out, s.Holds = e.Started, e.Started.Out, e.Started.Foreign
 		s.Context.open(e.Started)
 		return ""
 	case s.Started == nil:
@@ -253,6 +256,7 @@ func (s *State) applyCall(e Event) string {
 		}
 		reason := c.end(e.ToolEnd)
 		if reason == "" {
+			s.Holds = s.Holds || c.Attempt > 0
 			s.Out = append(s.Out, e.ToolEnd.Out...)
 			if e.ToolEnd.Child != nil {
 				s.Below = s.Below.Add(e.ToolEnd.Child.Spent)
@@ -311,6 +315,8 @@ func (s *State) reply(e *EvReply) string {
 	if len(t.Calls) > 0 || textOf(e.Reply.Message) != "" {
 		s.Empty = 0
 	}
+	s.Holds = s.Holds || e.Foreign
+	s.Foreign = s.Holds
 	s.Context.replied(e.Sent, &e.Reply)
 	s.Turns = append(s.Turns, t)
 	s.resize(len(s.Turns) - 1)

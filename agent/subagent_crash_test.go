@@ -41,11 +41,11 @@ func who(c tools.Call) string {
 func (f *effects) Plan(c tools.Call) tools.Plan {
 	switch c.Name {
 	case "lookup":
-		return tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow}
+		return tools.Plan{Class: tools.ReadOnly, Rule: tools.Allow, Effect: tools.Reads}
 	case "send":
 		return tools.Plan{Class: tools.OnceOnly, Rule: tools.Ask, Sentence: "Do " + who(c)}
 	}
-	return tools.Plan{Class: tools.OnceOnly, Rule: tools.Allow, Sentence: "Do " + who(c)}
+	return tools.Plan{Class: tools.OnceOnly, Rule: tools.Allow, Effect: tools.Changes, Sentence: "Do " + who(c)}
 }
 
 func (f *effects) Run(_ context.Context, _ tools.Workspace, c tools.Call) tools.Outcome {

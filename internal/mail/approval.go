@@ -27,6 +27,7 @@ type Approval struct {
 	Subject      string          // of the approval mail
 	Reason       string          // the agent's, plain; 500 characters are shown
 	Always       bool            // "always" is possible
+	Outside      bool            // it is asked about because the task holds text of others
 	Again        string          // what was changed by an edit that this asks about once more, in words
 }
 
@@ -53,6 +54,9 @@ func ApprovalText(a Approval) (plain, html string, attachArgs []byte) {
 	d := &document{}
 	d.say(sentence(a.Sentence))
 	d.maySay(a.By)
+	if a.Outside {
+		d.say("You are asked because the task was told text that you did not write, and this may reach other people or machines.")
+	}
 	if a.Again != "" {
 		d.say("You are asked once more because you changed " + oneLine(a.Again) + ". These are the final arguments:")
 	}

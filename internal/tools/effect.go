@@ -23,6 +23,10 @@ const (
 // (DESIGN.md section 2, "always").
 func (e Effect) Standing() bool { return e == Reads || e == Changes }
 
+// Outside reports whether calls of this effect may reach other people or machines: what
+// sends or pays, and what a tool does not declare.
+func (e Effect) Outside() bool { return e != Reads && e != Changes && e != Deletes }
+
 // Because says why it may not, in words that follow the tool's name; "" when it may.
 func (e Effect) Because() string {
 	switch e {

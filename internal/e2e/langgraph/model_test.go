@@ -157,7 +157,7 @@ func (c *counter) Plan(call tools.Call) tools.Plan {
 	}
 	switch call.Name {
 	case "lookup":
-		return tools.Plan{Class: class, Rule: tools.Allow, Sentence: "Look a thing up."}
+		return tools.Plan{Class: class, Rule: tools.Allow, Effect: tools.Reads, Sentence: "Look a thing up."}
 	case "send":
 		return tools.Plan{Class: class, Rule: tools.Ask, Sentence: "Send a thing."}
 	}
