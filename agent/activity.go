@@ -13,10 +13,13 @@ import (
 
 // Activity is one thing that happened in a run: a line of its journal, or a new state.
 type Activity struct {
-	Task string    `json:"task"`
-	Run  string    `json:"run"`
-	Seq  uint64    `json:"seq,omitempty"` // of the line in the journal; 0 of a state
-	At   time.Time `json:"at"`
+	Task string `json:"task"`
+	Run  string `json:"run"`
+	// Worker is who works in the run, with those above it, as in "writer > checker"; "" for
+	// the task's own run.
+	Worker string    `json:"worker,omitempty"`
+	Seq    uint64    `json:"seq,omitempty"` // of the line in the journal; 0 of a state
+	At     time.Time `json:"at"`
 	// Kind is "state", or what the journal has: started, inbound, model_intent, model_reply,
 	// model_failed, policy, asked, decided, tool_intent, tool_result, cancel_requested,
 	// finished, and what later releases add.
@@ -210,7 +213,7 @@ func (w *Watch) lines(ctx context.Context, run Run) ([]Activity, error) {
 	var list []Activity
 	err := w.a.store.Events(ctx, w.account, runKey(run.ID), t.seq+1, func(seq uint64, b []byte) error {
 		l, e := t.line(seq, b)
-		act := Activity{Task: run.Task, Run: run.ID, Seq: seq, At: l.At, Kind: e.kind(), Text: l.Text}
+		act := Activity{Task: run.Task, Run: run.ID, Worker: run.Names(), Seq: seq, At: l.At, Kind: e.kind(), Text: l.Text}
 		switch {
 		case e.Asked != nil:
 			act.Decision = e.Asked.Decision
@@ -229,7 +232,7 @@ func (w *Watch) lines(ctx context.Context, run Run) ([]Activity, error) {
 		return list, nil
 	}
 	t.state, t.why = run.State, run.For
-	list = append(list, Activity{Task: run.Task, Run: run.ID, At: w.a.now(), Kind: kindState, State: run.State, For: run.For, Text: stateText(run)})
+	list = append(list, Activity{Task: run.Task, Run: run.ID, Worker: run.Names(), At: w.a.now(), Kind: kindState, State: run.State, For: run.For, Text: stateText(run)})
 	if run.State.Ended() { // nothing more comes; what is asked again is told again from here
 		t.names = nil
 	}

@@ -79,7 +79,7 @@ func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan to
 	case decisionQuestion:
 		q, _ := questionOf(dec.Args) // policy took it for one
 		out.Subject = mail.QuestionSubject(q)
-		out.Plain, out.HTML = mail.QuestionText(mail.Question{Question: q, Expires: a.local(dec.Expires)})
+		out.Plain, out.HTML = mail.QuestionText(mail.Question{By: by, Question: q, Expires: a.local(dec.Expires)})
 	case decisionUnknown:
 		out.Subject = mail.UnknownSubject(sentence)
 		out.Plain, out.HTML, attach = mail.UnknownText(mail.Unknown{

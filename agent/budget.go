@@ -187,6 +187,9 @@ func (s *State) estimate() Reserve {
 			size += len(t.Name) + len(t.Description) + len(t.Schema)
 		}
 	}
+	if c := &s.Context; c.Judge > 0 { // made shorter since that reply
+		used, size = providers.Usage{Input: min(c.estimate(), used.Input+used.Output+size/bytesPerToken)}, 0
+	}
 	r := Reserve{Input: int64(used.Input + used.Output + size/bytesPerToken), Output: outputReserve}
 	if all := s.Usage.Input + s.Usage.Output; all > 0 {
 		r.Cost = micro(s.Usage.Cost / float64(all) * float64(r.Tokens()))

@@ -51,13 +51,14 @@ func beginTask(ctx context.Context, d *draft, c Call) error {
 		}
 	}
 	part, ok := d.st.part(waiting)
+	left := d.st.timeLeft()
 	switch {
 	case why != "":
 	case len(d.run.Path) >= a.opt.WorkerDepth:
 		why = "A worker cannot give work on here (setting limits.worker_depth): do it yourself."
 	case len(d.st.handing()) >= a.opt.WorkerFanout:
 		why = fmt.Sprintf("%d workers are at work for you, which is the most at once (setting limits.worker_fanout). Give this work again when one of them has ended.", a.opt.WorkerFanout)
-	case !ok:
+	case !ok || left == 0:
 		why = "Nothing of the budget of this task is left to give to a worker."
 	}
 	if why != "" {
@@ -68,6 +69,7 @@ func beginTask(ctx context.Context, d *draft, c Call) error {
 		return err
 	}
 	limits, part := w.Limits.within(part)
+	limits.Time = left.of(limits.Time)
 	if err := d.hire(ctx, c, w, args.Prompt, limits); err != nil {
 		return err
 	}

@@ -77,12 +77,15 @@ func tops(runs []Run) []Run {
 	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.child() })
 }
 
+// Names are the workers from the task down to whose run it is, "" for the task's own run.
+func (r *Run) Names() string { return strings.Join(r.Path, " > ") }
+
 // workerLines tells of live workers in a status message.
 func (a *Agent) workerLines(account mailbox.AccountID, live []liveRun) []mail.StatusWorker {
 	var list []mail.StatusWorker
 	for _, l := range live {
 		list = append(list, mail.StatusWorker{
-			Path: strings.Join(l.Path, " > "), State: string(a.stateNow(account, l.Run)), For: l.For, Steps: l.Steps, Last: l.Last,
+			Path: l.Names(), State: string(a.stateNow(account, l.Run)), For: l.For, Steps: l.Steps, Last: l.Last,
 		})
 		if l.State != Queued {
 			list[len(list)-1].Doing = a.doingLine(l.Doing)

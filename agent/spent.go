@@ -1,6 +1,10 @@
 package agent
 
-import "pizza/providers"
+import (
+	"time"
+
+	"pizza/providers"
+)
 
 // Spent is what a run cost.
 type Spent struct {
@@ -62,6 +66,25 @@ func (s *State) part(n int) (p Part, ok bool) {
 		}
 	}
 	return p, true
+}
+
+// timeLeft is what a run has left of its limit of time; below 0: it has none. Workers at
+// work at the same time each get all of it: their time counts once.
+type timeLeft time.Duration
+
+func (s *State) timeLeft() timeLeft {
+	if s.Started.Limits.Time <= 0 {
+		return -1
+	}
+	return timeLeft(max(0, s.allowed(LimitTime)-s.used(LimitTime)))
+}
+
+// of is a worker's limit of time: its own, or what is left when that is less or it has none.
+func (t timeLeft) of(own time.Duration) time.Duration {
+	if t < 0 || own > 0 && own < time.Duration(t) {
+		return own
+	}
+	return time.Duration(t)
 }
 
 // within are the limits with no more tokens and cost than a part of a budget, and what of

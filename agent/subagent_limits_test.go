@@ -220,3 +220,39 @@ func TestForgetTakesWorkersAlong(t *testing.T) {
 		t.Errorf("%d events left", len(events))
 	}
 }
+
+// A worker has no more time than the run that gave it its work has left.
+func TestWorkerTimeIsThatOfTheTask(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[time.Duration]time.Duration{0: 10 * time.Minute, time.Hour: 10 * time.Minute, time.Minute: time.Minute} {
+		w := Worker{Name: "timed", Description: "d", Instructions: "i", Model: "runbook:mail", Limits: Limits{Time: own}}
+		o := newOffice(t, nil, crew(w), func(opt *Options) { opt.Limits.Time = 10 * time.Minute })
+		r := o.send(work("timed", "say x"))
+		o.ended(2)
+		if got := o.fold(childID(r.Task+".1", 1)).Started.Limits.Time; got != want {
+			t.Errorf("own %v: %v, want %v", own, got, want)
+		}
+	}
+	s := State{Started: &EvStarted{Limits: Limits{Time: time.Minute}}, Worked: 2 * time.Minute}
+	if left := s.timeLeft(); left != 0 {
+		t.Errorf("%v left of time that is used up", time.Duration(left))
+	}
+}
+
+// The question of a worker says who asks.
+func TestWorkerQuestionNamesIt(t *testing.T) {
+	t.Parallel()
+	asks := Worker{Name: "asker", Description: "d", Instructions: "i", Tools: []string{"ask_owner"}, Model: "runbook:mail"}
+	o := newOffice(t, nil, crew(asks))
+	r := o.send(work("asker", `call ask_owner {"question":"Which one?"}`))
+	dec := o.waiting(1)[0]
+	want := "Worker asker of task " + r.Task + " asks this (" + r.Task + " > asker)."
+	if dec.Kind != decisionQuestion || !strings.Contains(strings.Join(strings.Fields(dec.Text), " "), want) {
+		t.Errorf("the question lacks %q:\n%s", want, dec.Text)
+	}
+	o.decide(dec.ID, "answer", "the red one")
+	o.ended(2)
+	if end := o.fold(childID(r.Task+".1", 1)).Turns[1].Calls[0].End; end.Content != "the red one" {
+		t.Errorf("answered %+v", end)
+	}
+}

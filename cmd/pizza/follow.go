@@ -166,7 +166,7 @@ func (f *following) until(s service) (out outcome, err error) {
 		// Show may know of lines that the stream has yet to tell.
 		for _, run := range shown.Runs {
 			for _, l := range run.Lines {
-				if err := f.line(agent.Activity{Run: run.ID, Seq: l.Seq, At: l.At, Text: l.Text}); err != nil {
+				if err := f.line(agent.Activity{Run: run.ID, Worker: run.Names(), Seq: l.Seq, At: l.At, Text: l.Text}); err != nil {
 					return err
 				}
 			}
@@ -188,7 +188,7 @@ func (f *following) rests(shown agent.Shown) (outcome, bool) {
 	return out, rests && !(f.through && out.State == agent.Waiting)
 }
 
-// line prints a line once, with the run's name above where it changes.
+// line prints a line once, with the run's name above where it changes and a worker's in front.
 func (f *following) line(act agent.Activity) error {
 	if act.Seq <= f.printed[act.Run] {
 		return nil
@@ -201,7 +201,11 @@ func (f *following) line(act agent.Activity) error {
 			return err
 		}
 	}
-	return printLine(w, agent.Line{Seq: act.Seq, At: act.At, Text: act.Text})
+	text := act.Text
+	if act.Worker != "" {
+		text = act.Worker + ": " + text
+	}
+	return printLine(w, agent.Line{Seq: act.Seq, At: act.At, Text: text})
 }
 
 func printLine(w io.Writer, l agent.Line) error {

@@ -8,10 +8,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"pizza/agent"
 )
 
 // paper is written by one and read by another.
@@ -156,5 +161,32 @@ func TestShowFollowAlone(t *testing.T) {
 	}
 	if err := <-show(t.Context(), root, newPaper(), newPaper(), task, "--follow"); !errors.Is(err, errNoServer) {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a worker does bears its name.
+func TestFollowNamesWorkers(t *testing.T) {
+	t.Parallel()
+	cmd, out := &cobra.Command{}, &strings.Builder{}
+	cmd.SetOut(out)
+	f := &following{cmd: cmd, printed: map[string]uint64{}}
+	for _, act := range []agent.Activity{
+		{Run: "t.1", Seq: 1, Text: "began"}, {Run: "t.1.1", Worker: "clerk > checker", Seq: 1, Text: "looked"},
+		{Run: "t.1.1", Worker: "clerk > checker", Seq: 1, Text: "looked"}, {Run: "t.1", Seq: 2, Text: "ended"},
+	} {
+		if err := f.line(act); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		if _, text, ok := strings.Cut(strings.TrimSpace(line), "  "); ok {
+			line = text
+		}
+		got = append(got, strings.TrimSpace(line))
+	}
+	want := []string{"run t.1", "began", "run t.1.1", "clerk > checker: looked", "run t.1", "ended"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

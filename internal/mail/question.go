@@ -9,6 +9,7 @@ import (
 
 // Question is what the agent wants to know of the owner.
 type Question struct {
+	By       string // the worker that asks, one sentence; "" when the task itself does
 	Question string // the agent's words, plain text of any number of lines
 	Expires  time.Time
 }
@@ -20,6 +21,7 @@ const maxQuestion = 4000
 // for ours.
 func QuestionText(q Question) (plain, htmlText string) {
 	d := &document{}
+	d.maySay(q.By)
 	d.say("The agent asks you (its own words):")
 	d.quote(q.Question)
 	d.say(expiry(q.Expires) + " Without an answer the agent goes on without one.")
