@@ -58,7 +58,7 @@ func serve(ctx context.Context, w io.Writer, root string, f serveFlags) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, closeLog()) }()
-	a, err := openApp(ctx, root, set, log)
+	a, err := openSoon(ctx, root, set, log)
 	var busy *mailbox.Error
 	if errors.As(err, &busy) && busy.Kind == mailbox.Transient {
 		return fmt.Errorf("%s: stop that, or name another folder with --data-root", userText(err))
