@@ -101,7 +101,7 @@ func (w *Watch) note(id string) {
 
 // Watch begins to watch what id names, from its beginning: Next first tells all there is.
 // Without an id it watches all tasks of the account, from now on; the state of those that
-// are live comes first. The caller closes it.
+// are live comes first. The caller closes it. *mailbox.Error NotFound when id names nothing.
 func (a *Agent) Watch(ctx context.Context, account mailbox.AccountID, id string) (*Watch, error) {
 	w := &Watch{a: a, account: account, wake: make(chan struct{}, 1), told: map[string]*telling{}}
 	if id != "" {

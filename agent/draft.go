@@ -274,7 +274,7 @@ func (d *draft) start(ctx context.Context, c Call) error {
 // the gate.
 func (d *draft) callModel(ctx context.Context, act Todo) error {
 	if now := d.s.a.now(); act.After.After(now) && !now.Before(act.Since) {
-		return d.pause(ctx, "timer", act.After)
+		return d.pause(ctx, forTimer, act.After)
 	}
 	if _, on := d.s.inflight[modelCall]; on {
 		d.call = true

@@ -76,18 +76,6 @@ func (s *State) asking() bool {
 	return len(s.Asks) > 0 && s.Asks[len(s.Asks)-1].Decided == nil
 }
 
-// granted counts how often the owner answered continue to a limit, and sums the
-// numbers given with it.
-func (s *State) granted(l Limit) (times, sum int) {
-	for _, ask := range s.Asks {
-		if ask.Limit == l && ask.Decided != nil && ask.Decided.Verb == "continue" {
-			times++
-			sum += ask.Decided.N
-		}
-	}
-	return times, sum
-}
-
 // askLimit opens the question whether the run shall go on, and has it wait.
 func (d *draft) askLimit(ctx context.Context, l Limit) error {
 	a, o := d.s.a, d.s.o

@@ -143,7 +143,7 @@ func waitsFor(so, kind string) string {
 	if kind == decisionApproval || so == decisionApproval {
 		return decisionApproval
 	}
-	return "question"
+	return decisionQuestion
 }
 
 // nextCall decides when no call is open.

@@ -145,6 +145,10 @@ const (
 	Cancelled RunState = "cancelled" // ended by the owner
 )
 
+// forTimer is what a run waits for that goes on at a time. Other words are the kinds of
+// decisions, forWorkers, forMonth, forRoom, and "the key of" with who refuses it.
+const forTimer = "timer"
+
 // Ended reports whether s is final.
 func (s RunState) Ended() bool { return s == Done || s == Failed || s == Cancelled }
 
@@ -153,7 +157,7 @@ type Run struct {
 	ID      string            `json:"id"` // <task>.<n>; of a worker <run that gave the work>.<n of its calls>
 	Task    string            `json:"task"`
 	State   RunState          `json:"state"`
-	For     string            `json:"for,omitempty"`     // what a waiting run waits for: approval, question, timer, limit
+	For     string            `json:"for,omitempty"`     // what a waiting run waits for, in words: see for...
 	Refused string            `json:"refused,omitempty"` // the provider or model that refuses our key, when it waits for that
 	Epoch   uint64            `json:"epoch,omitempty"`   // of the store when it was last claimed or changed
 	Claims  int               `json:"claims,omitempty"`  // claims in later epochs since it last made progress

@@ -107,7 +107,7 @@ func (d *draft) awaitGate(ctx context.Context, wait time.Duration) error {
 		return d.move(moveRelease)
 	}
 	d.s.a.gates.leave(d.s.id, nil, true)
-	return d.pause(ctx, "timer", d.s.a.now().Add(wait+rand.N(wait/4)))
+	return d.pause(ctx, forTimer, d.s.a.now().Add(wait+rand.N(wait/4)))
 }
 
 // called tells gate and refusals how a call ended.
