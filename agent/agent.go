@@ -25,7 +25,7 @@ type Options struct {
 	Workers  int              // runs worked on at once; 0: 16
 	Domain   string           // domain used towards the person: "localhost"
 	Expiry   time.Duration    // of decisions; 0: 7 days
-	Window   time.Duration    // of a move that decides; 0: 15 s
+	Window   time.Duration    // of a move that decides; 0: 15 s, less: none
 	// ActionInInbox: an open decision also has an entry in INBOX.
 	ActionInInbox bool
 	Location      *time.Location // zone of times shown; nil: time.Local
@@ -153,9 +153,10 @@ func (o Options) withDefaults() Options {
 	if o.Expiry <= 0 {
 		o.Expiry = 7 * 24 * time.Hour
 	}
-	if o.Window <= 0 {
+	if o.Window == 0 {
 		o.Window = 15 * time.Second
 	}
+	o.Window = max(o.Window, 0)
 	if o.Account == nil {
 		o.Account = func(string) AccountSettings { return AccountSettings{} }
 	}

@@ -68,6 +68,17 @@ func TestMoveDecidesAtTheEndOfTheWindow(t *testing.T) {
 	}
 }
 
+// Without a window (move_window_seconds 0) a move decides at once.
+func TestMoveWithoutAWindow(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.a.opt.Window = Options{Window: -1}.withDefaults().Window
+	dec := d.ask(decisionApproval)
+	d.mustAct(d.move(dec, Action, Approve))
+	d.tend()
+	d.state(dec, Approved)
+}
+
 func TestMoveBackReopens(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -68,7 +69,7 @@ func (a *app) build(ctx context.Context) error {
 	opt := agent.Options{
 		Store: a.store, Accounts: a.accounts, Models: a.settings.Models, Tools: tools.NewFiles(a.settings.Folders),
 		Log: a.log.With("part", "agent"), Workers: a.settings.Limits.Workers, Domain: a.settings.Domain,
-		Expiry: a.settings.Limits.Expiry(), Window: a.settings.Limits.MoveWindow(), ActionInInbox: a.settings.ActionInInbox,
+		Expiry: a.settings.Limits.Expiry(), Window: cmp.Or(a.settings.Limits.MoveWindow(), -1), ActionInInbox: a.settings.ActionInInbox,
 		Location: a.settings.Location(), Limits: a.settings.limits(), Retry: a.settings.retry(), Account: a.settings.account, Keep: a.settings.Keep(),
 		Subagents: a.settings.workers, WorkerLimits: a.settings.workerLimits(),
 		WorkerDepth: a.settings.workerDepth(), WorkerFanout: a.settings.Limits.WorkerFanout,
