@@ -104,7 +104,7 @@ func (r *crashRig) toldAside() (n int) {
 		if err != nil {
 			r.t.Error(err)
 		}
-		n += bytes.Count(b, []byte("the process ended again and again"))
+		n += bytes.Count(b, []byte(`"run parked"`))
 	}
 	return n
 }
@@ -149,7 +149,7 @@ func (r *crashRig) checkRuns(k *killTask, shown shownTask, ends map[string][]str
 		}
 	}
 	want := map[bool]int{true: 2, false: 1}[k.more != ""]
-	if k.cancel == "mail" && tops == 2 && shown.Runs[0].State == "done" {
+	if k.cancel == "mail" && tops == 2 && shown.Runs[0].State != "cancelled" {
 		want = 2 // it had ended meanwhile: the word is the thread's next message
 	}
 	if tops != want || shown.Queue > 0 || len(shown.Open) > 0 {
