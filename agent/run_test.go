@@ -147,8 +147,10 @@ func TestSiblingsOfAnApprovalGoOn(t *testing.T) {
 					}
 				case d.Tool == "delete_file":
 					o.decide(d.ID, "reject", "")
-				default:
+				case verb == "reject":
 					o.decide(d.ID, verb, "not today")
+				default:
+					o.decide(d.ID, verb, "")
 				}
 			}
 			o.until("the answer", func() bool { return o.runs(o.me.Account)[0].State.Ended() })
