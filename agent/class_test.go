@@ -346,6 +346,21 @@ func TestClass07AChangedRecipientIsAskedOnceMore(t *testing.T) {
 	o.settledDown()
 }
 
+// What was changed and changed back is not told as a change.
+func TestClass07ChangedBack(t *testing.T) {
+	t.Parallel()
+	o, l := bank(t, nil)
+	o.send(`call pay {"to":"ann","amount":7,"text":"x"}`)
+	o.changed(o.waiting(1)[0], "to: ann", "to: bob")
+	o.changed(o.waiting(1)[0], "to: bob", "to: ann")
+	o.reply(o.waiting(1)[0], "approve")
+	mails := o.ended(1)
+	l.expect(t, `pay {"amount":7,"text":"x","to":"ann"}`)
+	if raw := unfolded(mails[0].raw); strings.Contains(raw, "changed the arguments") {
+		t.Error(raw)
+	}
+}
+
 // Whoever writes edit means a change. One that was lost on the way (outside the marks, or
 // only of blanks) must not have what was shown done in its place.
 func TestClass07AnEditWithoutAChangeDecidesNothing(t *testing.T) {

@@ -169,7 +169,6 @@ func ranText(c Call) string {
 	var was, now map[string]json.RawMessage
 	_, _ = json.Unmarshal(canonicalOr(c.Asked), &was), json.Unmarshal(canonicalOr(c.Args), &now) // objects: they were asked about
 	var b strings.Builder
-	b.WriteString("The owner changed the arguments of this call. These differ from what you asked for:\n")
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if old, ok := was[name]; !ok || !bytes.Equal(old, now[name]) {
 			fmt.Fprintf(&b, "- %s: %s\n", name, clip(string(now[name]), maxRan))
@@ -180,7 +179,10 @@ func ranText(c Call) string {
 			fmt.Fprintf(&b, "- %s: (left out)\n", name)
 		}
 	}
-	return b.String() + "\n"
+	if b.Len() == 0 { // changed, and changed back
+		return ""
+	}
+	return "The owner changed the arguments of this call. These differ from what you asked for:\n" + b.String() + "\n"
 }
 
 // canonicalOr is the canonical form of an object that was in it before: records and events

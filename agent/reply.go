@@ -166,7 +166,7 @@ func (a *Agent) decideByReply(ctx context.Context, in *intake, p *plan, d Decisi
 	decided, ops, err := a.decideOps(ctx, in.account(), d.ID, v)
 	var me *mailbox.Error
 	if errors.As(err, &me) && (me.Kind == mailbox.Refused || me.Kind == mailbox.Invalid) {
-		text := capital(me.Text) + ".\n"
+		text := mail.RefusedText(a.about(d), me.Text)
 		if v.verb == "edit" {
 			text = mail.EditProblemText(a.about(d), me.Text)
 		}

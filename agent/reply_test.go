@@ -87,7 +87,7 @@ func TestReplyDecidesNothing(t *testing.T) {
 		{"an edit without the block", decisionApproval, func(Decision) string { return "edit\nto another file" }, "not decided", "does not hold the arguments"},
 		{"an edit to what no tool takes", decisionApproval,
 			func(d Decision) string { return "edit\n\n" + quoted(strings.ReplaceAll(d.Text, "path:", "paht:")) }, "not decided", "must have path"},
-		{"always, of a folder that is not granted", decisionApproval, func(Decision) string { return "always" }, "not decided", "does not declare"},
+		{"always, of a folder that is not granted", decisionApproval, func(Decision) string { return "always" }, "not decided", "The reason: =E2=80=9Calways"},
 		{"block changed in the quote", decisionApproval,
 			func(d Decision) string { return "approve\n\n" + quoted(strings.ReplaceAll(d.Text, "forty", "thirty")) }, "not decided", "thirty"},
 		{"always over a changed block", decisionApproval,

@@ -246,6 +246,3 @@ func (a *Agent) showAlone(ctx context.Context, account mailbox.AccountID, id str
 	}
 	return s, err
 }
-
-// capital begins a sentence.
-func capital(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }

@@ -73,6 +73,12 @@ func HelpText(a About, why string) string {
 		expiry(a.Expires))
 }
 
+// RefusedText answers a clear decision that is not possible; why is for the person.
+func RefusedText(a About, why string) string {
+	return paragraphs("Nothing was decided; the question is still open.",
+		"The reason: "+sentence(why), a.what(), expiry(a.Expires))
+}
+
 // DifferenceText answers an approve over a changed block; diff is DiffBlock's.
 func DifferenceText(a About, diff string) string {
 	lines := strings.Split(strings.TrimSpace(diff), "\n")
