@@ -18,7 +18,7 @@ export SHARED := $(abspath $(SHARED))
 .PHONY: help setup build demo test race fuzz sessions lint e2e e2e-imaptest imaptest-program bench bench-imap bench-langgraph check soak
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/' | expand -t 19
 
 setup: ## fetch the Go modules (make demo and make test do it by themselves)
 	go mod download

@@ -144,6 +144,11 @@ func TestFiguresAndSpans(t *testing.T) {
 	o.clock.add(2 * time.Minute)
 	o.commit(mailbox.PutDue{Due: mailbox.Due{Kind: DueRun, Key: r.Task + ".1", At: o.clock.Now()}})
 	o.ended(1)
+	o.until("the worker to be free, and its spans", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return figure(o.a, "pizza_runs_working") == 0 && len(spans) >= 5
+	})
 	if n := figure(figures, "pizza_model_calls_total", "script", "test", "ok"); n != 1 {
 		t.Errorf("before: %v calls", n)
 	}

@@ -79,18 +79,18 @@ func (a *Agent) askingMail(o owner, th *Thread, d *draft, dec *Decision, plan to
 	case decisionQuestion:
 		q, _ := questionOf(dec.Args) // policy took it for one
 		out.Subject = mail.QuestionSubject(q)
-		out.Plain, out.HTML = mail.QuestionText(mail.Question{By: by, Question: q, Expires: a.local(dec.Expires)})
+		out.Plain, out.HTML = mail.QuestionText(mail.Question{By: by, Task: d.run.Subject, Question: q, Expires: a.local(dec.Expires)})
 	case decisionUnknown:
 		out.Subject = mail.UnknownSubject(sentence)
 		out.Plain, out.HTML, attach = mail.UnknownText(mail.Unknown{
-			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce,
+			Sentence: sentence, By: by, Task: d.run.Subject, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce,
 			Started: a.local(c.Begun), Said: saidOf(c), Expires: a.local(dec.Expires),
 			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
 		})
 	default:
 		out.Subject = mail.ApprovalSubject(sentence)
 		out.Plain, out.HTML, attach = mail.ApprovalText(mail.Approval{
-			Sentence: sentence, By: by, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce, Expires: a.local(dec.Expires),
+			Sentence: sentence, By: by, Task: d.run.Subject, Tool: dec.Tool, Args: dec.Args, Nonce: dec.Nonce, Expires: a.local(dec.Expires),
 			ReplyAddress: out.ReplyTo.String(), Subject: out.Subject, Reason: d.reason(), Outside: d.outside(plan) && plan.Rule == tools.Allow,
 			Always: dec.Always, Again: strings.Join(again(c), " and "),
 		})

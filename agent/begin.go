@@ -86,7 +86,7 @@ func (a *Agent) throttle(ctx context.Context, o owner, th *Thread, run *Run) (ti
 		return now, nil, nil
 	}
 	at := time.Unix(th.Sends[len(th.Sends)-limit], 0).Add(sendsWithin)
-	run.State, run.For, run.Doing = Waiting, "limit", Doing{Until: at}
+	run.State, run.For, run.Doing = Waiting, forMails, Doing{Until: at}
 	if len(th.Sends) > limit {
 		return at, nil, nil
 	}
@@ -96,6 +96,9 @@ func (a *Agent) throttle(ctx context.Context, o owner, th *Thread, run *Run) (ti
 	th.Sends = append(th.Sends, now.Unix())
 	return at, ops, err
 }
+
+// forMails is what a run waits for when its thread had its mails of the hour.
+const forMails = "a later time: its thread had very many mails within the hour"
 
 // sendsWithin is the time over which a thread's mails are counted.
 const sendsWithin = time.Hour

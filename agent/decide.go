@@ -256,7 +256,7 @@ func (a *Agent) decidedText(d Decision) string {
 	case d.By == nil:
 		return "already " + string(d.State)
 	}
-	return fmt.Sprintf("already %s on %s by %s (%s)", d.State, a.when(d.By.At), d.By.Login, d.By.Via)
+	return fmt.Sprintf("already %s on %s by %s", d.State, a.when(d.By.At), d.By.who())
 }
 
 // when shows a time to a person, with its zone.

@@ -98,7 +98,7 @@ func TestDecideRefuses(t *testing.T) {
 	}
 	err := ask(d.me.Account, dec.ID, "reject")
 	if !isKind(err, mailbox.Conflict) || !strings.Contains(textOfError(err), "already approved on") ||
-		!strings.Contains(textOfError(err), "by me (cli)") {
+		!strings.Contains(textOfError(err), "by me (on the command line)") {
 		t.Errorf("second decision: %v", err)
 	}
 	d.state(dec, Approved)

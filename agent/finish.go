@@ -259,9 +259,9 @@ func (d *draft) cancelText() string {
 	var b strings.Builder
 	if d.st.Cancel != nil {
 		by := d.st.Cancel.By
-		fmt.Fprintf(&b, "This task was cancelled by %s (%s) on %s.", by.Login, by.Via, d.s.a.when(by.At))
+		fmt.Fprintf(&b, "This task was cancelled by %s on %s.", by.who(), d.s.a.when(by.At))
 	} else {
-		fmt.Fprintf(&b, "This task was stopped by %s (%s) on %s.", d.st.Stop.By.Login, d.st.Stop.By.Via, d.s.a.when(d.st.Stop.By.At))
+		fmt.Fprintf(&b, "This task was stopped by %s on %s.", d.st.Stop.By.who(), d.s.a.when(d.st.Stop.By.At))
 	}
 	b.WriteString(" Nothing more will be done.\n")
 	b.WriteString(d.unsureText())

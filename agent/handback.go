@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"pizza/internal/mail"
 	"pizza/internal/tools"
 	"pizza/mailbox"
 	"pizza/providers"
@@ -142,7 +143,7 @@ func (by DecidedBy) who() string {
 	if by.Login == "" {
 		return "the end of the task"
 	}
-	return by.Login + " (" + by.Via + ")"
+	return mail.ByText(by.Login, by.Via)
 }
 
 // childAnswer is the result of a worker: the model's last text.

@@ -100,7 +100,7 @@ func (d *draft) askLimit(ctx context.Context, l Limit) error {
 		who = "the worker"
 	}
 	out.Plain, out.HTML = mail.LimitText(mail.Limit{
-		Sentence: dec.Sentence, By: d.run.pathText(), Done: a.doneLines(&d.st), Missing: a.missing(&d.st), Said: lastSaid(&d.st),
+		Sentence: dec.Sentence, By: d.run.pathText(), Task: d.run.Subject, Done: a.doneLines(&d.st), Missing: a.missing(&d.st), Said: lastSaid(&d.st),
 		Again: again, More: more, Stop: who + " ends with what it has", Without: "Without an answer " + who + " ends with what it has.",
 		Expires: a.local(dec.Expires), ReplyAddress: out.ReplyTo.String(), Subject: out.Subject,
 	})
@@ -245,7 +245,7 @@ func (s *State) stoppedAt() *LimitAsk {
 func (d *draft) stopAt(ctx context.Context, ask LimitAsk) error {
 	a, by := d.s.a, d.st.Stop.By
 	e := ending{move: moveCancel, kind: KindNotice}
-	how := fmt.Sprintf("It was stopped there by %s (%s) on %s.", by.Login, by.Via, a.when(by.At))
+	how := fmt.Sprintf("It was stopped there by %s on %s.", by.who(), a.when(by.At))
 	if d.st.Stop.Verb == "expire" {
 		how = "Nobody said whether it shall go on, so it ended there."
 		e = ending{move: moveFail, kind: KindFailure, error: "limit reached"}

@@ -134,7 +134,7 @@ func (a *Agent) RevokePolicy(ctx context.Context, account mailbox.AccountID, id 
 	rec, err := a.store.Record(ctx, account, policyKey(id))
 	if isKind(err, mailbox.NotFound) {
 		return &mailbox.Error{Op: "revoke", Kind: mailbox.NotFound, Name: typed,
-			Text: "no policy has the id " + typed + "; `pizza policies` lists them"}
+			Text: "no rule of yours has the id " + typed + "; `pizza policies` lists them"}
 	}
 	if err != nil {
 		return err

@@ -270,25 +270,58 @@ func (e Event) words(names map[string]string) string {
 	case e.ModelFail != nil:
 		return fmt.Sprintf("model failed (%s), tried again later: %s", e.ModelFail.Class, e.ModelFail.Text)
 	case e.Policy != nil:
-		return strings.TrimSuffix(fmt.Sprintf("policy for %s: %s (%s)", call, e.Policy.Rule, e.Policy.By), " ()")
+		return e.Policy.words(call)
 	case e.Asked != nil && e.Asked.Call == "":
-		return fmt.Sprintf("asked whether to go on (%s): decision %s", e.Asked.Limit, e.Asked.Decision)
+		return fmt.Sprintf("asks you whether to go on: its limit of %s, decision %s", e.Asked.Limit.words(), e.Asked.Decision)
 	case e.Asked != nil:
-		return fmt.Sprintf("asked about %s (%s): decision %s", call, e.Asked.Kind, e.Asked.Decision)
+		return fmt.Sprintf("%s: asks you, decision %s", call, e.Asked.Decision)
 	case e.Decided != nil:
 		return e.decidedWords(call)
 	case e.ToolStart != nil && e.ToolStart.Probe:
-		return fmt.Sprintf("%s: looked whether it happened (attempt %d)", call, e.ToolStart.Attempt)
+		return fmt.Sprintf("%s: looked whether it happened%s", call, attempt(e.ToolStart.Attempt))
 	case e.ToolStart != nil:
-		return fmt.Sprintf("%s begins (attempt %d)", call, e.ToolStart.Attempt)
+		return call + " begins" + attempt(e.ToolStart.Attempt)
 	case e.ToolEnd != nil:
 		return fmt.Sprintf("%s: %s: %s", call, e.ToolEnd.Status, short(e.ToolEnd.Content))
 	case e.Cancel != nil:
-		return fmt.Sprintf("cancel requested by %s (%s)", e.Cancel.By.Login, e.Cancel.By.Via)
+		return fmt.Sprintf("cancelled by %s", e.Cancel.By.who())
 	case e.Finished != nil:
 		return "ended: " + string(e.Finished.State)
 	}
 	return "nothing"
+}
+
+// attempt counts from the second time on.
+func attempt(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", attempt %d", n)
+}
+
+// words says what the rules make of a call.
+func (e *EvPolicy) words(call string) string {
+	rule := map[string]string{"allow": "allowed", "ask": "needs your decision", "deny": "denied"}[e.Rule]
+	text := call + ": " + cmp.Or(rule, e.Rule)
+	if e.By != "" {
+		text += " (rule " + e.By + ")"
+	}
+	return text
+}
+
+// words names a limit to a person.
+func (l Limit) words() string {
+	switch l {
+	case LimitCost:
+		return "money"
+	case LimitMonth:
+		return "the month"
+	case LimitContext:
+		return "what its model can take"
+	case LimitWait:
+		return "how long a provider is waited for"
+	}
+	return strings.ReplaceAll(string(l), "_", " ")
 }
 
 func (e Event) replyWords() string {
@@ -301,8 +334,11 @@ func (e Event) replyWords() string {
 }
 
 func (e Event) decidedWords(call string) string {
-	by := e.Decided.By
-	text := fmt.Sprintf("%s: %s by %s (%s)", call, e.Decided.Verb, by.Login, by.Via)
+	verb := e.Decided.Verb
+	if e.Decided.N > 0 {
+		verb += fmt.Sprintf(" %d", e.Decided.N)
+	}
+	text := fmt.Sprintf("%s: %s by %s", call, verb, e.Decided.By.who())
 	if len(e.Decided.Args) > 0 {
 		text += ": " + short(string(e.Decided.Args))
 	}

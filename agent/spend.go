@@ -103,6 +103,15 @@ func (a *Agent) sums(ctx context.Context, account mailbox.AccountID, key string)
 	return rec.Sums()
 }
 
+// zone names the zone that days are counted in; that of the machine has a short name only.
+func (a *Agent) zone() string {
+	if a.opt.Location == time.Local {
+		name, _ := a.local(a.now()).Zone()
+		return name
+	}
+	return a.opt.Location.String()
+}
+
 // Usage is what was spent on a day, in a month or by a task.
 type Usage struct {
 	Of     string       `json:"of"` // 2026-12-01, 2026-12, or the task's id
@@ -188,7 +197,7 @@ func (a *Agent) countedUsage(ctx context.Context, account mailbox.AccountID, of,
 			m.MicroUSD = n
 		}
 	}
-	u := Usage{Of: of, Zone: a.opt.Location.String(), Models: []ModelUsage{}}
+	u := Usage{Of: of, Zone: a.zone(), Models: []ModelUsage{}}
 	for _, m := range byModel {
 		u.Models = append(u.Models, *m)
 	}

@@ -90,7 +90,7 @@ func TestWorkerLimitContinue(t *testing.T) {
 // goes on.
 func TestWorkerLimitStop(t *testing.T) {
 	t.Parallel()
-	for verb, want := range map[string]string{"stop": "Worker small was ended by me (cli)", "expire": "Nobody said whether it shall go on."} {
+	for verb, want := range map[string]string{"stop": "Worker small was ended by me (on the command line)", "expire": "Nobody said whether it shall go on."} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			o, task, dec := smallTask(t)

@@ -333,7 +333,7 @@ func TestWorkerCancelledAlone(t *testing.T) {
 	o.waiting(1)
 	o.decide(open[1].ID, "approve", "")
 	mails := o.ended(3)
-	if len(mails) != 1 || !strings.Contains(mails[0].raw, "Worker clerk was ended by me (cli) before it was done.") || !strings.Contains(mails[0].raw, "two") {
+	if len(mails) != 1 || !strings.Contains(mails[0].raw, "Worker clerk was ended by me (on the command line) before it was done.") || !strings.Contains(mails[0].raw, "two") {
 		t.Errorf("mails: %v\n%s", subjects(mails), mails[0].raw)
 	}
 	if r := o.run(task + ".1"); r.State != Done {

@@ -123,7 +123,7 @@ func TestMailsOfAThreadAreCapped(t *testing.T) {
 	}
 	o.until("the third to wait", func() bool {
 		runs := o.runs(o.me.Account)
-		return len(runs) == 3 && runs[2].State == Waiting && runs[2].For == "limit"
+		return len(runs) == 3 && runs[2].State == Waiting && runs[2].For == forMails
 	})
 	if n := len(o.ofKind(mailbox.Inbox, KindNotice)); n != 1 {
 		t.Errorf("%d notices", n)
@@ -239,7 +239,7 @@ func TestShowTellsTheTask(t *testing.T) {
 	for _, l := range s.Runs[0].Lines {
 		all = append(all, l.Text)
 	}
-	for _, want := range []string{"started with runbook:mail", "mail: Edit", "policy for edit_file: ask", "reject by me (cli): no thanks", "ended: done"} {
+	for _, want := range []string{"started with runbook:mail", "mail: Edit", "edit_file: needs your decision", "reject by me (on the command line): no thanks", "ended: done"} {
 		if !strings.Contains(strings.Join(all, "\n"), want) {
 			t.Errorf("the lines lack %q:\n%s", want, strings.Join(all, "\n"))
 		}

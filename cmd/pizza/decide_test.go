@@ -148,7 +148,7 @@ func TestEditCommand(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	command(t, a, 0, "revoked", "policies", "revoke", list[1].ID)
-	command(t, a, 1, "no policy has the id", "policies", "revoke", list[1].ID)
+	command(t, a, 1, "no rule of yours has the id", "policies", "revoke", list[1].ID)
 	command(t, a, 0, `"rule": "deny"`, "policies", "--json")
 	command(t, a, 1, "the id is empty", "edit", "")
 	command(t, a, 1, "no task has the id", "edit", "nothing")

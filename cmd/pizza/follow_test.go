@@ -109,12 +109,12 @@ func TestShowFollow(t *testing.T) {
 	task := sendTask(t, a, fmt.Sprintf(`call write_file {"path":"/local/%s/a.txt","content":"a"}`+"\nsay well done", a.settings.Folders()[0].ID)).Task
 
 	out, errs := newPaper(), newPaper()
-	if err := <-show(t.Context(), root, out, errs, task, "--follow"); codeOf(err) != 3 || !strings.Contains(out.String(), "asked about write_file") {
+	if err := <-show(t.Context(), root, out, errs, task, "--follow"); codeOf(err) != 3 || !strings.Contains(out.String(), "write_file: asks you") {
 		t.Fatalf("while it waits: %v\n%s", err, out)
 	}
 	out, errs = newPaper(), newPaper()
 	done := show(t.Context(), root, out, errs, task, "--follow", "--through")
-	out.until(t, "asked about write_file")
+	out.until(t, "write_file: asks you")
 	server.Close()
 	errs.until(t, "the server has gone")
 	server = serve()
@@ -130,7 +130,7 @@ func TestShowFollow(t *testing.T) {
 	if err := <-done; codeOf(err) != 0 {
 		t.Errorf("%v\n%s", err, errs)
 	}
-	for _, line := range []string{"run " + task + ".1\n", "started with", "asked about write_file", "approve by", "write_file: ok", "ended: done"} {
+	for _, line := range []string{"run " + task + ".1\n", "started with", "write_file: asks you", "approve by", "write_file: ok", "ended: done"} {
 		if n := strings.Count(out.String(), line); n != 1 {
 			t.Errorf("%q is there %d times:\n%s", line, n, out)
 		}

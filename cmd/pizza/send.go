@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pizza/agent"
+	"pizza/internal/mail"
 )
 
 // sendFlags are the flags of `pizza send`.
@@ -95,6 +96,15 @@ func send(cmd *cobra.Command, g *globals, s service, f sendFlags, text string) e
 	return waitFor(cmd, g, s, receipt.Task, f.timeout)
 }
 
+// notEnded says how a task stands that was waited for in vain.
+func notEnded(ctx context.Context, g *globals, s service, task string, timeout time.Duration) error {
+	how := ""
+	if shown, err := s.Show(ctx, g.account, task); err == nil && shown.State != "" {
+		how = " (" + mail.StateText(string(shown.State), shown.For) + ")"
+	}
+	return fmt.Errorf("task %s has not ended after %s%s; it goes on: `pizza show %s`", task, timeout, how, task)
+}
+
 // waitFor prints the result of a task and maps how it ended to the exit code.
 func waitFor(cmd *cobra.Command, g *globals, s service, task string, timeout time.Duration) error {
 	ctx := cmd.Context()
@@ -105,7 +115,7 @@ func waitFor(cmd *cobra.Command, g *globals, s service, task string, timeout tim
 	}
 	out, err := s.Wait(ctx, g.account, task)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("task %s has not ended after %s; it goes on: `pizza show %s`", task, timeout, task)
+		return notEnded(cmd.Context(), g, s, task, timeout)
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"pizza/agent"
+	"pizza/internal/mail"
 )
 
 func newShow(g *globals) *cobra.Command {
@@ -26,7 +27,7 @@ func newShow(g *globals) *cobra.Command {
 				return err
 			}
 			if through && !follow || follow && asJSON {
-				return errors.New("--through goes with --follow, and --json does not")
+				return errors.New("--through wants --follow, and --follow prints no JSON")
 			}
 			return g.with(cmd, func(s service) error {
 				if follow {
@@ -76,10 +77,7 @@ func printShown(w io.Writer, s agent.Shown) error {
 	if s.Task == "" {
 		return printOpen(w, s)
 	}
-	state := string(s.State)
-	if s.For != "" {
-		state += " for " + s.For
-	}
+	state := mail.StateText(string(s.State), s.For)
 	if s.Why != "" {
 		state += ": " + visible(s.Why)
 	}
@@ -119,10 +117,7 @@ func branchLines(s agent.Shown) string {
 
 // runHead names a run; that of a worker with the way from the task to it.
 func runHead(run agent.ShownRun) string {
-	head := fmt.Sprintf("run %s: %s", run.ID, run.State)
-	if run.For != "" {
-		head += " for " + run.For
-	}
+	head := fmt.Sprintf("run %s: %s", run.ID, mail.StateText(string(run.State), run.For))
 	if len(run.Path) > 0 {
 		head = fmt.Sprintf("worker %s, %s", strings.Join(run.Path, " > "), head)
 	}
@@ -152,7 +147,7 @@ func printDecision(w io.Writer, d agent.Decision) error {
 	how := string(d.State)
 	switch {
 	case d.By != nil:
-		how += fmt.Sprintf(" by %s (%s), %s", d.By.Login, d.By.Via, d.By.At.Local().Format(time.DateTime))
+		how += fmt.Sprintf(" by %s, %s", mail.ByText(d.By.Login, d.By.Via), d.By.At.Local().Format(time.DateTime))
 	case !d.Expires.IsZero():
 		how += ", expires " + d.Expires.Local().Format(time.DateTime)
 	}

@@ -33,10 +33,7 @@ func newUsage(g *globals) *cobra.Command {
 					}
 					list = append(list, u)
 				}
-				switch {
-				case asJSON && len(list) == 1:
-					return printJSON(cmd.OutOrStdout(), list[0])
-				case asJSON:
+				if asJSON {
 					return printJSON(cmd.OutOrStdout(), list)
 				}
 				return printUsage(cmd.OutOrStdout(), list)
@@ -46,7 +43,7 @@ func newUsage(g *globals) *cobra.Command {
 	cmd.Flags().BoolVar(&day, "day", false, "of today, or of the day DATE")
 	cmd.Flags().BoolVar(&month, "month", false, "of this month, or of the month DATE")
 	cmd.Flags().StringVar(&task, "task", "", "of the task with this id, with its workers")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: money in millionths of a dollar")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list: money in millionths of a dollar")
 	cmd.MarkFlagsMutuallyExclusive("day", "month", "task")
 	return cmd
 }

@@ -19,6 +19,7 @@ const (
 type Approval struct {
 	Sentence     string // what will happen, from the tool's own template
 	By           string // who asks, a sentence; "": the task itself
+	Task         string // subject of the task, ""
 	Tool         string
 	Args         json.RawMessage // a JSON object
 	Nonce        string          // of the marks
@@ -36,6 +37,7 @@ type Approval struct {
 type Unknown struct {
 	Sentence     string
 	By           string
+	Task         string
 	Tool         string
 	Args         json.RawMessage
 	Nonce        string
@@ -60,6 +62,7 @@ func ApprovalText(a Approval) (plain, html string, attachArgs []byte) {
 	if a.Again != "" {
 		d.say("You are asked once more because you changed " + oneLine(a.Again) + ". These are the final arguments:")
 	}
+	d.about(a.Task)
 	attachArgs = d.arguments(a.Tool, a.Args, a.Nonce)
 	d.say(expiry(a.Expires) + " Without an answer it will not be done.")
 	d.list("To decide, reply to this mail. The first line must be one of these:", approvalWords(a.Always)...)
@@ -74,17 +77,13 @@ func ApprovalText(a Approval) (plain, html string, attachArgs []byte) {
 func approvalWords(always bool) []string {
 	words := []string{
 		"Write the word approve and it is done, exactly so, once.",
-		"Write the word reject and it is not done. You may add why,",
-		"after a colon or on the lines below; the agent reads it.",
-		"Write the word edit to change it first: keep the arguments in",
-		"your reply, with both their marks, and change them there.",
-		"Write answer, a colon and a text to tell the agent something",
-		"instead; it is not done then.",
+		"Write the word reject and it is not done. You may add why, after a colon or on the lines below; the agent reads it.",
+		"Write the word edit to change it first: keep the arguments in your reply, with both their marks, and change them there.",
+		"Write answer, a colon and a text to tell the agent something instead; it is not done then.",
 		"Write the words cancel task to end the whole task.",
 	}
 	if always {
-		words = append(words, "Write the word always and it is done, and this tool is not asked",
-			"about again in this task (pizza policies takes that back).")
+		words = append(words, "Write the word always and it is done, and this tool is not asked about again in this task (pizza policies takes that back).")
 	}
 	return words
 }
@@ -102,6 +101,7 @@ func UnknownText(u Unknown) (plain, html string, attachArgs []byte) {
 	if !u.Started.IsZero() {
 		d.say("It was begun on " + when(u.Started) + ". It will not be repeated by itself.")
 	}
+	d.about(u.Task)
 	attachArgs = d.arguments(u.Tool, u.Args, u.Nonce)
 	d.say(expiry(u.Expires) + " Without an answer it is not repeated.")
 	d.list("Please look, then reply to this mail. The first line must be one word:",
@@ -177,19 +177,34 @@ func (d *document) maySay(s string) {
 	}
 }
 
-// list adds a head and lines below it, which stay as they are.
+// list adds a head and sentences below it, each on lines of its own.
 func (d *document) list(head string, lines ...string) {
 	d.gap()
 	d.plain.WriteString(wrap(head, proseWidth) + "\n\n")
 	d.html.WriteString("<p>" + html.EscapeString(head) + "</p>\n<p>")
 	for i, l := range lines {
-		d.plain.WriteString("  " + l + "\n")
+		d.plain.WriteString(indented(l) + "\n")
 		if i > 0 {
 			d.html.WriteString("<br>\n")
 		}
 		d.html.WriteString(html.EscapeString(l))
 	}
 	d.html.WriteString("</p>\n")
+}
+
+// indented is a sentence wrapped as an item of a list: its first line by two blanks, the
+// others by four.
+func indented(s string) string {
+	return "  " + strings.ReplaceAll(wrap(s, proseWidth-4), "\n", "\n    ")
+}
+
+// about adds which task it is about; its subject may be anybody's words.
+func (d *document) about(task string) {
+	if task = clip(breakMailto(oneLine(task)), maxSubject); task != "" {
+		d.gap()
+		d.plain.WriteString("Task: " + task + "\n")
+		d.html.WriteString("<p>Task: " + html.EscapeString(task) + "</p>\n")
+	}
 }
 
 // arguments adds the block; it returns the arguments if they must be attached.

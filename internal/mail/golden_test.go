@@ -39,7 +39,7 @@ func TestGoldenMails(t *testing.T) {
 func goldenApproval() Outgoing {
 	o := outgoing()
 	o.Subject = ApprovalSubject("Write 13 bytes to /local/notes/a.txt")
-	o.Plain, o.HTML, _ = ApprovalText(Approval{
+	o.Plain, o.HTML, _ = ApprovalText(Approval{Task: "The orders",
 		Sentence: "Write 13 bytes to /local/notes/a.txt, a new file", Tool: "write_file", Nonce: "k3v9x2", Expires: noon,
 		Args:         json.RawMessage(`{"content":"Grüße\nhello\u202e","path":"/local/notes/a.txt"}`),
 		ReplyAddress: "pizza+a.k3v9x2@localhost", Subject: o.Subject, Reason: "You asked for a note.",

@@ -10,6 +10,7 @@ import (
 type Limit struct {
 	Sentence string   // which limit is reached
 	By       string   // who reached it, a sentence; empty: the task itself
+	Task     string   // subject of the task
 	Done     []string // what was done so far, one thing a line
 	Missing  []string // what was not, likewise
 	Said     string   // the last words of the model; 500 characters are shown
@@ -30,6 +31,7 @@ func LimitText(l Limit) (plain, html string) {
 	d := &document{}
 	d.say(sentence(l.Sentence))
 	d.maySay(l.By)
+	d.about(l.Task)
 	if len(l.Done) > 0 {
 		d.list("Done so far:", listed(l.Done)...)
 	}
@@ -42,7 +44,7 @@ func LimitText(l Limit) (plain, html string) {
 		words = []string{"Write the word continue and it goes on, " + l.Again + "."}
 	}
 	if l.More != "" {
-		words = append(words, "Write continue and a number, as in continue 5,", l.More+".")
+		words = append(words, "Write continue and a number, as in continue 5, "+l.More+".")
 	}
 	d.list("To decide, reply to this mail. The first line must be:", append(words, "Write the word stop and "+l.Stop+".")...)
 	d.links("Or use a link, which writes that reply for you to send:", l.ReplyAddress, l.Subject, "continue", "stop")

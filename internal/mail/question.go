@@ -10,6 +10,7 @@ import (
 // Question is what the agent wants to know of the owner.
 type Question struct {
 	By       string // the worker that asks, one sentence; "" when the task itself does
+	Task     string // subject of the task
 	Question string // the agent's words, plain text of any number of lines
 	Expires  time.Time
 }
@@ -24,6 +25,7 @@ func QuestionText(q Question) (plain, htmlText string) {
 	d.maySay(q.By)
 	d.say("The agent asks you (its own words):")
 	d.quote(q.Question)
+	d.about(q.Task)
 	d.say(expiry(q.Expires) + " Without an answer the agent goes on without one.")
 	d.say("Reply to this mail: all that you write goes to the agent as your answer. A reply of the two words cancel task, and nothing else, ends the task instead.")
 	return d.plain.String(), d.html.String()

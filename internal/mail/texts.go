@@ -45,13 +45,22 @@ func (a About) what() string {
 func (a About) words() string {
 	switch a.Kind {
 	case ForUnknown:
-		return "  Write the word happened if it was done.\n  Write the word repeat to have it done once more.\n  Write the word stop to end the task."
+		return items("Write the word happened if it was done.", "Write the word repeat to have it done once more.", "Write the word stop to end the task.")
 	case ForLimit:
-		return "  Write the word continue to let it go on.\n  Write the word stop to end it."
+		return items("Write the word continue to let it go on, or continue and a number, as in continue 5, to say how far.", "Write the word stop to end it.")
 	case ForRestored:
-		return "  Write the word continue to let everything go on.\n  Write the word stop to end what was open."
+		return items("Write the word continue to let everything go on.", "Write the word stop to end what was open.")
 	}
-	return "  " + strings.Join(approvalWords(a.Always), "\n  ")
+	return items(approvalWords(a.Always)...)
+}
+
+// items are sentences as a list.
+func items(list ...string) string {
+	lines := make([]string, len(list))
+	for i, s := range list {
+		lines[i] = indented(s)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // HelpText answers an unclear or empty reply. why is ParseDecision's.
@@ -98,16 +107,32 @@ func DifferenceText(a About, diff string) string {
 // as recorded: "approve", "ann", "reply".
 func DecidedText(a About, verb, login, via string, at time.Time) string {
 	by := ""
-	if login != "" {
-		by = " by " + login
-	}
-	if via != "" {
-		by += " (" + via + ")"
+	if login != "" || via != "" {
+		by = " by " + ByText(login, via)
 	}
 	return paragraphs(
 		"This was already decided: "+pastOf(verb)+by+" on "+when(at)+". Your reply changed nothing.",
 		a.what(),
 		"If you want something else, reply to the task's last mail or write a new one.")
+}
+
+// ByText names who did something and how, to follow "by". login and via are as recorded:
+// "ann", "reply".
+func ByText(login, via string) string {
+	how, known := map[string]string{
+		"reply": "by reply", "move": "by moving the mail", "delete": "by deleting the mail",
+		"cli": "on the command line", "expiry": "because nobody answered",
+	}[via]
+	switch {
+	case via == "":
+		return login
+	case !known:
+		how = via
+	}
+	if login == "" {
+		return "nobody (" + how + ")"
+	}
+	return login + " (" + how + ")"
 }
 
 // pastOf is the participle of a verb or a state.
@@ -315,7 +340,7 @@ type StatusWorker struct {
 
 // StatusText is the text of the message in Running.
 func StatusText(s Status) string {
-	lines := []string{"State: " + s.state()}
+	lines := []string{"State: " + StateText(s.State, s.For)}
 	if !s.Since.IsZero() {
 		lines = append(lines, "Since: "+when(s.Since))
 	}
@@ -344,10 +369,8 @@ func StatusText(s Status) string {
 		"To stop this task, delete this mail, or reply to it with the one word cancel in the first line.")
 }
 
-func (s Status) state() string { return stateFor(s.State, s.For) }
-
-// stateFor says what somebody who waits waits for.
-func stateFor(state, what string) string {
+// StateText says in which state a task or a worker is, and what one that waits waits for.
+func StateText(state, what string) string {
 	switch what {
 	case "":
 		return state
@@ -372,7 +395,7 @@ func workersText(workers []StatusWorker, now time.Time) string {
 	}
 	lines := []string{"Workers:"}
 	for _, w := range workers {
-		line := "  " + oneLine(w.Path) + ": " + stateFor(w.State, w.For)
+		line := "  " + oneLine(w.Path) + ": " + StateText(w.State, w.For)
 		if w.Steps > 0 {
 			line += ", " + steps(w.Steps)
 		}

@@ -56,7 +56,7 @@ func TestTextsSayWhatToDo(t *testing.T) {
 		"help":           {"question mark", "approve", "still open", "CET"},
 		"help unknown":   {"happened", "repeat"},
 		"difference":     {"  - amount: 40", "  + amount: 30", "Nothing was decided"},
-		"decided":        {"approved by me (reply)", "8 Dec 2026"},
+		"decided":        {"approved by me (by reply)", "8 Dec 2026"},
 		"expired":        {"expired", "was not done", "new one"},
 		"again":          {"5 mails", "approved", "undecided"},
 		"status":         {"waiting for your approval", "delete this mail", "Asks: Write 12 bytes to a.txt"},
