@@ -88,6 +88,7 @@ type memStore struct {
 
 	mu      sync.Mutex
 	disk    *memDisk
+	next    mailbox.MessageID // given out last
 	staged  map[string]string
 	claims  map[memDue]time.Time
 	watches map[chan struct{}]mailbox.MailboxID
@@ -162,7 +163,7 @@ func (t *memTx) perform(op mailbox.Op) error {
 		t.mails[op.Message] = mail
 	case mailbox.MarkMessage:
 		if mail, ok := t.mails[op.Message]; ok {
-			mail.flags = slices.DeleteFunc(slices.Clone(mail.flags), func(f imap.Flag) bool { return slices.Contains(op.Remove, f) })
+			mail.flags = slices.DeleteFunc(slices.Clone(mail.flags), func(f imap.Flag) bool { return slices.Contains(op.Remove, f) || slices.Contains(op.Add, f) })
 			mail.flags = append(mail.flags, op.Add...)
 			t.mails[op.Message] = mail
 		}
@@ -298,7 +299,7 @@ func (t *memTx) appendEvents(op mailbox.Append) error {
 func (t *memTx) keep(b mailbox.Blob) error {
 	body, ok := t.staged[b.ID]
 	if _, there := t.blobs[b.ID]; !ok && !there {
-		return memErr(mailbox.NotFound, b.ID)
+		return memErr(mailbox.Transient, b.ID)
 	}
 	if ok {
 		t.blobs[b.ID] = body
@@ -378,10 +379,8 @@ func (m *memStore) Places(_ context.Context, _ mailbox.AccountID, id mailbox.Mes
 func (m *memStore) NextMessageID(mailbox.AccountID) (mailbox.MessageID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	d := *m.disk // the disks that a walk kept stay as they are
-	d.last++
-	m.disk = &d
-	return d.last, nil
+	m.next = max(m.next, m.disk.last) + 1
+	return m.next, nil
 }
 
 func (m *memStore) Events(_ context.Context, _ mailbox.AccountID, stream string, from uint64, fn func(uint64, []byte) error) error {

@@ -16,10 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pizza/internal/policy"
 	"pizza/internal/tools"
 	"pizza/mailbox"
 	"pizza/providers"
-	"pizza/providers/providertest"
 )
 
 // The simulator runs whole tasks over a store in memory, in a bubble of testing/synctest
@@ -29,12 +29,13 @@ import (
 
 // simCall is a call that the model of the simulation makes.
 type simCall struct {
-	tool   string // look, put, book, pay, send (asked first), burn (denied), none (unknown)
-	how    string // of the first attempt: "" (it works), error, unknown, panic, hang
-	effect bool   // unknown, panic and hang: it had its effect before
-	blind  bool   // book: looking does not tell
-	owner  string // of send: approve, reject, or expire; cancel: of the task
-	answer string // of a question: truth (the default), stop, expire
+	tool   string    // look, put, book, pay, send and file (asked first), burn (denied), none (unknown), task, ask_owner
+	how    string    // of the first attempt: "" (it works), error, unknown, panic, hang
+	effect bool      // unknown, panic and hang: it had its effect before
+	blind  bool      // book: looking does not tell
+	owner  string    // approve (the default; of ask_owner answer), reject, edit, edit again, expire; of file always
+	answer string    // of an unknown outcome: truth (the default), stop, expire
+	work   []simTurn // of task: what the worker does
 }
 
 // simTurn is a reply: calls, or nothing. Fail comes once before it.
@@ -48,6 +49,7 @@ type simTurn struct {
 type program struct {
 	name  string
 	turns []simTurn
+	fork  bool // the mail begins a task that branches off from the first one
 }
 
 // plot is a whole simulation.
@@ -60,13 +62,18 @@ type plot struct {
 	limits   Limits                       // zero fields: far away
 	before   func(p *process, commit int) // called before each commit of the first process
 	look     func(*process)               // called whenever everything waits
+	more     string                       // what the owner answers at a limit: continue (the default), stop, expire
+	byMail   bool                         // the owner decides by mail, else by command
+	rows     []policy.Row                 // of the settings
+	window   int                          // of the model, tokens; 0: large
+	want     []string                     // what the journals must hold when nothing crashes, as in "decided edit"
 	crashes  []crashPoint
 	restarts int // clean ones, at some moment
 }
 
 var simClasses = map[string]tools.Class{
 	"look": tools.ReadOnly, "put": tools.Idempotent, "book": tools.Reconcilable,
-	"pay": tools.OnceOnly, "send": tools.OnceOnly, "burn": tools.OnceOnly,
+	"pay": tools.OnceOnly, "send": tools.OnceOnly, "file": tools.OnceOnly, "burn": tools.OnceOnly,
 }
 
 const simAccount = mailbox.AccountID("me00000000")
@@ -78,6 +85,7 @@ type world struct {
 	rng     *rand.Rand
 	started time.Time
 	calls   map[string]simCall
+	progs   map[string]program // of mails and of workers
 	disk    *memDisk
 	commits int // of the process before this one
 
@@ -89,8 +97,9 @@ type world struct {
 	wrong   []string
 	mails   []simMail
 	sent    int
-	cancels string // accepted, refused, done (an earlier try was), or "" (not yet)
-	cut     bool   // a kill took the answer to a try
+	cancels string         // accepted, refused, done (an earlier try was), or "" (not yet)
+	cut     bool           // a kill took the answer to a try
+	seen    map[string]int // what the journals hold in the end
 }
 
 type simMail struct {
@@ -106,15 +115,11 @@ func (w *world) fault(format string, a ...any) {
 
 func newWorld(t testing.TB, p plot) *world {
 	w := &world{
-		t: t, plot: p, rng: rand.New(rand.NewPCG(p.seed, 99)), started: time.Now(), disk: newMemDisk(), calls: map[string]simCall{},
+		t: t, plot: p, rng: rand.New(rand.NewPCG(p.seed, 99)), started: time.Now(), disk: newMemDisk(), calls: map[string]simCall{}, progs: map[string]program{}, seen: map[string]int{},
 		ledger: map[string]int{}, tries: map[string]int{}, keys: map[string]map[string]bool{}, unsure: map[string]bool{},
 	}
 	for i, prog := range p.programs {
-		for n, turn := range prog.turns {
-			for c, call := range turn.calls {
-				w.calls[simID(prog.name, n, c)] = call
-			}
-		}
+		w.learn(prog)
 		thread := 0
 		if p.threads > 1 {
 			thread = i % p.threads
@@ -124,10 +129,31 @@ func newWorld(t testing.TB, p plot) *world {
 		if i >= max(1, p.threads) {
 			raw += fmt.Sprintf("In-Reply-To: <m%d@sim>\r\n", thread)
 		}
-		w.mails = append(w.mails, simMail{mid: mid, raw: raw + "\r\ndo " + prog.name + "\r\n"})
+		body := "do " + prog.name + "\r\n"
+		if prog.fork {
+			raw, body = strings.Replace(raw, "In-Reply-To: <m"+fmt.Sprint(thread), "In-Reply-To: <m0", 1), "fork\r\n\r\n"+body
+		}
+		w.mails = append(w.mails, simMail{mid: mid, raw: raw + "\r\n" + body})
 	}
 	return w
 }
+
+// learn notes a program, and those of the workers it gives work to.
+func (w *world) learn(prog program) {
+	w.progs[prog.name] = prog
+	for n, turn := range prog.turns {
+		for c, call := range turn.calls {
+			id := simID(prog.name, n, c)
+			w.calls[id] = call
+			if call.tool == taskName {
+				w.learn(program{name: workFor(id), turns: call.work})
+			}
+		}
+	}
+}
+
+// workFor names the program of the worker that a call gives work to.
+func workFor(id string) string { return "w-" + strings.ReplaceAll(id, "_", "-") }
 
 func simID(prog string, turn, call int) string { return fmt.Sprintf("%s_%d_%d", prog, turn, call) }
 
@@ -157,7 +183,11 @@ func (w *world) start(point crashPoint) *process {
 	a, err := New(Options{
 		Store: store, Accounts: people{{ID: simAccount, Login: "me"}}, Models: models{"script:test": simModel{p}}, Tools: simTools{p},
 		Log: slog.New(slog.DiscardHandler), Now: time.Now, Workers: 4, Location: time.UTC, ActionInInbox: true, Expiry: 20 * time.Minute,
-		Sends: 1000, Limits: limits,
+		Sends: 1000, Limits: limits, WorkerLimits: Limits{ModelCalls: 1000, ToolCalls: 1000},
+		Policies: func() []policy.Row { return w.plot.rows },
+		Subagents: func() []Worker {
+			return []Worker{{Name: "hand", Description: "does things", Instructions: simWorker, Tools: []string{"*"}}}
+		},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -293,48 +323,6 @@ func (p *process) cancel() {
 	}
 }
 
-// decisions are what the owner can decide, as somebody who knows the ledger.
-func (p *process) decisions() (list []func()) {
-	recs, _ := p.mem.Lookup(context.Background(), simAccount, indexOpenDecisions)
-	slices.SortFunc(recs, func(a, b mailbox.Record) int { return strings.Compare(simCallOf(a), simCallOf(b)) })
-	for _, rec := range recs {
-		d, err := decodeDecision(rec)
-		if err != nil {
-			p.fault("%v", err)
-			continue
-		}
-		call, verb := p.calls[d.Call], ""
-		switch {
-		case d.Kind == decisionLimit:
-			verb = "continue"
-		case d.Kind == decisionApproval:
-			verb = call.owner
-		case call.answer != "":
-			verb = call.answer
-		case p.effects(d.Run+"/"+d.Call) > 0:
-			verb = "happened"
-		default:
-			verb = "repeat"
-		}
-		if verb == "expire" {
-			continue
-		}
-		list = append(list, func() {
-			_, err := p.a.Decide(context.Background(), simAccount, d.ID, verb, "", DecidedBy{Login: "me", Via: "cli"})
-			late := p.cancels != "" && isKind(err, mailbox.Conflict) // the task was cancelled first
-			if err != nil && !late && !errors.Is(err, mailbox.ErrClosed) {
-				p.fault("%s of %s: %v", verb, d.Call, err)
-			}
-		})
-	}
-	return list
-}
-
-func simCallOf(rec mailbox.Record) string {
-	d, _ := decodeDecision(rec)
-	return d.Run + d.Call
-}
-
 func (w *world) effects(key string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -413,6 +401,11 @@ func simulate(t testing.TB, p plot) (commits int) {
 		}
 	}
 	w.check()
+	for _, what := range p.want {
+		if w.seen[what] == 0 && len(p.crashes) == 0 {
+			w.fault("no %s in %v", what, w.seen)
+		}
+	}
 	if len(w.wrong) > 0 {
 		t.Errorf("seed %d, crashes %v, restarts %d:\n%s\n%s", p.seed, p.crashes, p.restarts, strings.Join(w.wrong, "\n"), w.story())
 	}
@@ -448,6 +441,8 @@ func (s simTools) Plan(c tools.Call) tools.Plan {
 	switch c.Name {
 	case "send":
 		plan.Rule = tools.Ask
+	case "file":
+		plan.Rule, plan.Effect = tools.Ask, tools.Changes
 	case "burn":
 		plan.Rule, plan.Reason = tools.Deny, "burning is forbidden"
 	}
@@ -466,8 +461,11 @@ func (s simTools) Run(ctx context.Context, _ tools.Workspace, c tools.Call) tool
 		return tools.Outcome{Error: true, Content: "stopped before it did anything"}
 	}
 	first := s.p.act(c, call)
+	if c.Name == "send" && strings.HasPrefix(call.owner, "edit") && !strings.Contains(string(c.Args), simEdited) {
+		s.p.fault("%s ran with arguments that were edited: %s", c.Key, c.Args)
+	}
 	if !first || call.how == "" {
-		return tools.Outcome{Content: "done " + c.Name}
+		return tools.Outcome{Content: "done " + c.Name + s.p.filler(c)}
 	}
 	switch call.how {
 	case "error":
@@ -501,6 +499,14 @@ func (p *process) act(c tools.Call, call simCall) (first bool) {
 	return first
 }
 
+// filler makes results long where the window is small.
+func (w *world) filler(c tools.Call) string {
+	if w.plot.window == 0 || c.Name != "look" {
+		return ""
+	}
+	return strings.Repeat(" and so on", w.plot.window/5)
+}
+
 func (s simTools) Probe(ctx context.Context, _ tools.Workspace, c tools.Call) (tools.Outcome, bool, error) {
 	if !s.p.park(ctx, "probe "+c.Key) {
 		return tools.Outcome{}, false, errors.New("stopped")
@@ -509,126 +515,4 @@ func (s simTools) Probe(ctx context.Context, _ tools.Workspace, c tools.Call) (t
 		return tools.Outcome{}, false, errors.New("the other side does not answer")
 	}
 	return tools.Outcome{Content: "done " + c.Name}, s.p.effects(c.Key) > 0, nil
-}
-
-// simModel is a function of the request: after a crash the same request gets the same
-// reply.
-type simModel struct{ p *process }
-
-func (m simModel) Info() providers.Info {
-	return providers.Info{Provider: "script", Model: "test", Window: 1_000_000, Joins: !m.p.plot.alone, Free: true}
-}
-
-func (m simModel) Complete(ctx context.Context, req providers.Request) (providers.Reply, error) {
-	if err := providertest.Validate(req); err != nil {
-		m.p.fault("request: %v\n%s", err, mustJSON(req.Messages))
-	}
-	m.p.truth(req)
-	if !m.p.park(ctx, "model "+req.Thread) {
-		return providers.Reply{}, cmpErr(ctx)
-	}
-	turn, err := m.next(req)
-	turn.Reply.Message.Role = providers.Assistant
-	return turn.Reply, err
-}
-
-func cmpErr(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return errors.New("killed")
-}
-
-// next finds the newest program that is not done, and its next turn.
-func (m simModel) next(req providers.Request) (providertest.Turn, error) {
-	did, tried, names := "", map[string]int{}, []string{}
-	for _, msg := range req.Messages {
-		if msg.Role == providers.Assistant {
-			did += textOf(msg) + " "
-		}
-		for _, part := range msg.Parts {
-			if name, ok := strings.CutPrefix(strings.TrimSpace(part.Text), "do "); ok && msg.Role == providers.User && part.Login {
-				names = append(names, name)
-			}
-			if part.Result != nil {
-				var turn int
-				name, rest, _ := strings.Cut(part.Result.ID, "_")
-				_, _ = fmt.Sscanf(rest, "%d", &turn) // ids of ours
-				tried[name] = turn + 1
-			}
-		}
-	}
-	say := ""
-	for _, name := range names {
-		if strings.Contains(did, "did "+name+".") || m.p.cancelled(name) {
-			continue
-		}
-		prog := m.p.program(name)
-		if n := tried[name]; n < len(prog.turns) {
-			return m.turn(prog, n)
-		}
-		say += "did " + name + ". "
-	}
-	return providertest.Say(strings.TrimSpace(say)), nil
-}
-
-// cancelled reports whether the mail of a program was input of a run that its owner ended.
-func (p *process) cancelled(name string) bool {
-	return len(p.mem.pickRecords(func(rec mailbox.Record) bool {
-		r, err := decodeRun(rec)
-		return strings.HasPrefix(rec.Key, "run/") && err == nil && r.State == Cancelled &&
-			slices.ContainsFunc(r.Inputs, func(in Inbound) bool { return in.Subject == name })
-	})) > 0
-}
-
-func (w *world) program(name string) program {
-	i := slices.IndexFunc(w.plot.programs, func(p program) bool { return p.name == name })
-	return w.plot.programs[i]
-}
-
-func (m simModel) turn(prog program, n int) (providertest.Turn, error) {
-	turn := prog.turns[n]
-	once := func(what string) bool { // not a function of the request, but of how often it came
-		m.p.mu.Lock()
-		defer m.p.mu.Unlock()
-		key := fmt.Sprint(prog.name, n, what)
-		m.p.tries[key]++
-		return m.p.tries[key] == 1
-	}
-	if turn.fail != "" && once("fail") {
-		return providertest.Turn{}, &providers.Error{Class: turn.fail, Message: "try again"}
-	}
-	if turn.empty && once("empty") {
-		return providertest.Say(""), nil
-	}
-	var list []providers.ToolCall
-	for i, c := range turn.calls {
-		id := simID(prog.name, n, i)
-		list = append(list, providertest.Call(id, c.tool, `{"call":"`+id+`"}`))
-	}
-	return providertest.Calls(list...), nil
-}
-
-// truth checks that the model is told what happened.
-func (w *world) truth(req providers.Request) {
-	for _, part := range req.Messages[len(req.Messages)-1].Parts {
-		r := part.Result
-		if r == nil || simClasses[r.Name] == "" || r.Name == "look" {
-			continue
-		}
-		w.mu.Lock()
-		n := 0
-		for key := range w.keys[r.ID] {
-			n += w.ledger[key]
-		}
-		w.mu.Unlock()
-		switch open := strings.Contains(r.Content, noResult); {
-		case !r.Error && n == 0:
-			w.fault("the model is told that %s happened; it did not: %s", r.ID, r.Content)
-		case r.Error && n > 0 && !open:
-			w.fault("the model is told that %s did not happen; it did: %s", r.ID, r.Content)
-		case open && w.calls[r.ID].answer != "expire":
-			w.fault("the model is not told what became of %s: %s", r.ID, r.Content)
-		}
-	}
 }

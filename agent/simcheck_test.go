@@ -25,6 +25,9 @@ func (w *world) check() {
 			continue
 		}
 		w.checkRun(run)
+		if run.child() {
+			continue // its inputs are those of the run it works for
+		}
 		cancelled = cancelled || run.State == Cancelled && run.Task == w.mails[0].task
 		for _, in := range run.Inputs {
 			answered[in.MessageID]++
@@ -113,18 +116,35 @@ func (w *world) checkRun(run Run) {
 		w.fault("%s: the record says %s, %s, %d; the journal %+v, %d (%v)", run.ID, run.State, run.Result, run.Seq, st.Finished, st.Seq, err)
 		return
 	}
-	if n := w.endings(run.ID); n != 1 {
+	want := 1
+	if run.child() {
+		want = 0
+	}
+	if n := w.endings(run.ID); n != want {
 		w.fault("%d mails tell how %s ended", n, run.ID)
 	}
 	var asked []string
 	var events []Event
+	approvals, begun := map[string]int{}, map[string]int{}
 	for _, b := range w.disk.streams[runKey(run.ID)] {
 		e, err := decodeEvent(b)
+		w.saw(e)
+		if e.ToolStart != nil {
+			begun[e.ToolStart.Call]++ // kills count too
+		}
+		if e.Asked != nil && e.Asked.Kind == decisionApproval {
+			approvals[e.Asked.Call]++
+		}
 		if events = append(events, e); err == nil && e.Asked != nil && e.Asked.Kind == decisionUnknown {
 			asked = append(asked, e.Asked.Call)
-			if w.needless(run.ID + "/" + e.Asked.Call) {
+			if begun[e.Asked.Call] < maxRepeats && w.needless(run.ID+"/"+e.Asked.Call) {
 				w.fault("asked what became of %s, which is known", e.Asked.Call)
 			}
+		}
+	}
+	for id, n := range approvals {
+		if n > 1 && !(n == 2 && w.calls[id].owner == "edit again") {
+			w.fault("asked %d times for %s", n, id)
 		}
 	}
 	recordJournal(w.t, run.ID, events)
@@ -146,14 +166,18 @@ func (w *world) needless(key string) bool {
 // checkState: a run ends cancelled when, and only when, its owner said so.
 func (w *world) checkState(run Run, st State, asked []string) {
 	stopped := slices.ContainsFunc(asked, func(id string) bool { return w.calls[id].answer == "stop" })
+	limit := st.stoppedAt()
 	want := Done
-	if st.Cancel != nil || st.Stop != nil {
+	switch {
+	case limit != nil && st.Stop.Verb == "expire":
+		want = Failed
+	case st.Cancel != nil || st.Stop != nil:
 		want = Cancelled
 	}
 	switch {
 	case run.State != want:
 		w.fault("%s is %s, want %s", run.ID, run.State, want)
-	case st.Stop != nil && !stopped:
+	case limit != nil && st.Stop.Verb != w.plot.more, st.Stop != nil && limit == nil && !stopped:
 		w.fault("%s was stopped by nobody", run.ID)
 	case st.Cancel != nil && w.cancels != "accepted" && w.cancels != "done" && !w.cut:
 		w.fault("%s was cancelled by nobody", run.ID)
@@ -164,7 +188,7 @@ func (w *world) checkState(run Run, st State, asked []string) {
 func (w *world) endings(run string) (n int) {
 	for _, id := range w.disk.box(mailbox.Inbox) {
 		raw := w.raw(id)
-		if !strings.Contains(raw, "X-Pizza-Run: "+run+"\r\n") {
+		if !strings.Contains(raw, "X-Pizza-Run: "+run+"\r\n") || strings.Contains(raw, "Subject: Approved with your changes") {
 			continue
 		}
 		for _, kind := range []string{KindResult, KindFailure, KindNotice} {
@@ -182,4 +206,20 @@ func (p plot) String() string {
 		names = append(names, prog.name)
 	}
 	return cmp.Or(strings.Join(names, "+"), fmt.Sprint(p.seed))
+}
+
+// saw notes what a journal holds.
+func (w *world) saw(e Event) {
+	what := e.kind()
+	switch {
+	case e.Asked != nil:
+		what += " " + e.Asked.Kind + string(e.Asked.Limit)
+	case e.Decided != nil:
+		what += " " + e.Decided.Verb
+	case e.ToolStart != nil && e.ToolStart.Class == string(classWorker):
+		what += " worker"
+	case e.ToolEnd != nil && e.ToolEnd.Child != nil:
+		what += " worker " + string(e.ToolEnd.Status)
+	}
+	w.seen[what]++
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pizza/internal/policy"
 	"pizza/providers"
 )
 
@@ -43,23 +44,74 @@ var simPlots = map[string]plot{
 		{calls: []simCall{{tool: "pay"}, {tool: "put"}}}, {calls: []simCall{{tool: "book"}, {tool: "pay"}}}, {calls: []simCall{{tool: "look"}}},
 	}}}},
 	"one mail at a time": {alone: true, programs: []program{{name: "a", turns: []simTurn{{calls: []simCall{{tool: "pay"}}}}}, {name: "b"}}},
+	"two workers, one asked": {want: []string{"tool_intent worker", "tool_result worker ok", "decided approve"}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{
+			{tool: "task", work: []simTurn{{calls: []simCall{{tool: "pay"}, {tool: "look"}}}}},
+			{tool: "task", work: []simTurn{{calls: []simCall{{tool: "send"}, {tool: "book"}}}}},
+		}},
+	}}}},
+	"workers, one cancelled": {cancel: true, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{
+			{tool: "task", work: []simTurn{{calls: []simCall{{tool: "send"}, {tool: "pay"}}}}},
+			{tool: "task", work: []simTurn{{calls: []simCall{{tool: "book"}}}}},
+		}},
+	}}}},
+	"a worker whose outcome is unknown": {programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "task", work: []simTurn{{calls: []simCall{{tool: "pay", how: "unknown", effect: true}, {tool: "send", owner: "reject"}}}}}, {tool: "pay"}}},
+	}}}},
+	"edited": {want: []string{"decided edit", "decided approve"}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "send", owner: "edit"}, {tool: "send", owner: "edit again"}, {tool: "put"}}},
+	}}}},
+	"always, and rows": {want: []string{"decided always"}, rows: []policy.Row{{Name: "policies[0]", Tool: "book", Rule: policy.Ask}, {Name: "policies[1]", Tool: "put", Rule: policy.Deny}},
+		programs: []program{{name: "a", turns: []simTurn{
+			{calls: []simCall{{tool: "file", owner: "always"}, {tool: "book"}, {tool: "put"}}}, {calls: []simCall{{tool: "file", owner: "never asked"}}},
+		}}}},
+	"limit, stopped": {more: "stop", limits: Limits{ModelCalls: 2}, want: []string{"decided stop"}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "pay"}}}, {calls: []simCall{{tool: "put"}}},
+	}}, {name: "b"}}},
+	"limit, never answered": {more: "expire", limits: Limits{ToolCalls: 2}, want: []string{"decided expire"}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "pay"}}}, {calls: []simCall{{tool: "put"}, {tool: "pay"}}},
+	}}}},
+	"the owner is asked": {want: []string{"decided answer", "decided expire"}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "ask_owner"}, {tool: "pay"}}}, {calls: []simCall{{tool: "ask_owner", owner: "expire"}}},
+	}}}},
+	"by mail": {byMail: true, want: []string{"decided edit", "decided answer", "decided approve", "decided reject", "decided happened", "decided always"}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "send"}, {tool: "send", owner: "reject"}, {tool: "send", owner: "edit"}, {tool: "file", owner: "always"}}},
+		{calls: []simCall{{tool: "ask_owner"}, {tool: "pay", how: "unknown", effect: true}}},
+	}}}},
+	"small window": {window: 3_000, want: []string{"compacted"}, programs: []program{{name: "a", turns: []simTurn{
+		{calls: []simCall{{tool: "look"}, {tool: "pay"}}}, {calls: []simCall{{tool: "look"}, {tool: "send"}}}, {calls: []simCall{{tool: "look"}, {tool: "book"}}},
+		{calls: []simCall{{tool: "look"}, {tool: "put"}}},
+	}}}},
+	"fork": {programs: []program{
+		{name: "a", turns: []simTurn{{calls: []simCall{{tool: "pay"}}}}}, {name: "b", fork: true, turns: []simTurn{{calls: []simCall{{tool: "pay"}}}}},
+	}},
 	"cancel": {cancel: true, programs: []program{
 		{name: "a", turns: []simTurn{{calls: []simCall{{tool: "pay"}, {tool: "send", owner: "approve"}, {tool: "book"}}}}}, {name: "b"},
 	}},
 }
 
-// walk kills a plot before and after each of its commits. It returns how many walks.
+// walk kills a plot before and after each of its commits, of a long one in a short run
+// before and after every second, third and so on. It returns how many walks.
 func walk(t *testing.T, p plot) int {
 	t.Helper()
-	n := simulate(t, p)
-	for at := 1; at <= n && !t.Failed(); at++ {
+	n, walks := simulate(t, p), 1
+	every := 1
+	if os.Getenv("PIZZA_SIM_TIME") == "" {
+		every = 1 + n/simCommits
+	}
+	for at := 1 + int(p.seed)%every; at <= n && !t.Failed(); at += every {
 		for _, after := range []bool{false, true} {
 			p.crashes = []crashPoint{{at: at, after: after}}
 			simulate(t, p)
+			walks++
 		}
 	}
-	return 1 + 2*n
+	return walks
 }
+
+// simCommits is how many commits a plot may have of which all are walked in a short run.
+const simCommits = 20
 
 // Classes 1, 2, 3, 10, 12, 16 and 28 (facts/runtime.md 2.2): the server is killed before
 // and after every commit of each plot, in several orders of events.
@@ -93,10 +145,21 @@ func randomPlot(seed uint64) plot {
 	if r.IntN(4) == 0 {
 		p.limits = Limits{ModelCalls: 1 + r.IntN(3), ToolCalls: 1 + r.IntN(6)}
 	}
+	p.more, p.byMail = pick2(r, "", "", "stop", "expire"), r.IntN(3) == 0
+	if r.IntN(5) == 0 {
+		p.window = 3000
+	}
+	for _, row := range []policy.Row{
+		{Name: "policies[0]", Tool: "book", Rule: policy.Ask}, {Name: "policies[1]", Tool: "put", Rule: policy.Deny}, {Name: "policies[2]", Tool: "file", Rule: policy.Allow},
+	} {
+		if r.IntN(6) == 0 {
+			p.rows = append(p.rows, row)
+		}
+	}
 	for m := range 1 + r.IntN(4) {
-		prog := program{name: string(rune('a' + m))}
+		prog := program{name: string(rune('a' + m)), fork: m > 0 && r.IntN(6) == 0}
 		for range r.IntN(4) {
-			prog.turns = append(prog.turns, randomTurn(r))
+			prog.turns = append(prog.turns, randomTurn(r, 1))
 		}
 		p.programs = append(p.programs, prog)
 	}
@@ -109,22 +172,40 @@ func randomPlot(seed uint64) plot {
 	return p
 }
 
-func randomTurn(r *rand.Rand) simTurn {
+// randomTurn is a reply, of a run that has workers so many levels down.
+func randomTurn(r *rand.Rand, levels int) simTurn {
 	turn := simTurn{empty: r.IntN(8) == 0}
 	if r.IntN(6) == 0 {
 		turn.fail = pick2(r, providers.Overloaded, providers.Network, providers.RateLimit)
 	}
 	for range 1 + r.IntN(5) {
-		c := simCall{
-			tool: pick2(r, "look", "put", "book", "pay", "pay", "send", "send", "burn", "none"), effect: r.IntN(2) == 0, blind: r.IntN(3) == 0,
-			owner: pick2(r, "approve", "approve", "reject", "expire"), how: pick2(r, "", "", "", "", "error", "unknown", "panic", "hang"),
-		}
-		if r.IntN(6) == 0 {
-			c.answer = pick2(r, "stop", "expire")
-		}
-		turn.calls = append(turn.calls, c)
+		turn.calls = append(turn.calls, randomCall(r, levels))
 	}
 	return turn
+}
+
+func randomCall(r *rand.Rand, levels int) simCall {
+	c := simCall{
+		tool:   pick2(r, "look", "put", "book", "pay", "pay", "send", "send", "file", "burn", "none", taskName, askOwner.spec.Name),
+		effect: r.IntN(2) == 0, blind: r.IntN(3) == 0, how: pick2(r, "", "", "", "", "error", "unknown", "panic", "hang"),
+		owner: pick2(r, "approve", "approve", "reject", "expire", "edit", "edit again"),
+	}
+	if r.IntN(6) == 0 {
+		c.answer = pick2(r, "stop", "expire")
+	}
+	switch {
+	case c.tool == "file" && r.IntN(2) == 0:
+		c.owner = "always"
+	case c.tool == askOwner.spec.Name:
+		c.owner = pick2(r, "", "", "expire")
+	case c.tool == taskName && levels == 0:
+		c.tool = "look"
+	case c.tool == taskName:
+		for range r.IntN(3) {
+			c.work = append(c.work, randomTurn(r, levels-1))
+		}
+	}
+	return c
 }
 
 // TestSimRandom simulates random plots with several kills and stops each. PIZZA_SIM_TIME
