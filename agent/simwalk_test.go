@@ -79,10 +79,6 @@ var simPlots = map[string]plot{
 		{calls: []simCall{{tool: "send"}, {tool: "send", owner: "reject"}, {tool: "send", owner: "edit"}, {tool: "file", owner: "always"}}},
 		{calls: []simCall{{tool: "ask_owner"}, {tool: "pay", how: "unknown", effect: true}}},
 	}}}},
-	"small window": {window: 3_000, want: []string{"compacted"}, programs: []program{{name: "a", turns: []simTurn{
-		{calls: []simCall{{tool: "look"}, {tool: "pay"}}}, {calls: []simCall{{tool: "look"}, {tool: "send"}}}, {calls: []simCall{{tool: "look"}, {tool: "book"}}},
-		{calls: []simCall{{tool: "look"}, {tool: "put"}}},
-	}}}},
 	"fork": {programs: []program{
 		{name: "a", turns: []simTurn{{calls: []simCall{{tool: "pay"}}}}}, {name: "b", fork: true, turns: []simTurn{{calls: []simCall{{tool: "pay"}}}}},
 	}},
