@@ -179,7 +179,7 @@ func (w *world) checkState(run Run, st State, asked []string) {
 		w.fault("%s is %s, want %s", run.ID, run.State, want)
 	case limit != nil && st.Stop.Verb != w.plot.more, st.Stop != nil && limit == nil && !stopped:
 		w.fault("%s was stopped by nobody", run.ID)
-	case st.Cancel != nil && w.cancels != "accepted" && w.cancels != "done" && !w.cut:
+	case st.Cancel != nil && !w.stoppedAbove(run) && w.cancels != "accepted" && w.cancels != "done" && !w.cut:
 		w.fault("%s was cancelled by nobody", run.ID)
 	}
 }
@@ -222,4 +222,13 @@ func (w *world) saw(e Event) {
 		what += " worker " + string(e.ToolEnd.Status)
 	}
 	w.seen[what]++
+}
+
+// stoppedAbove reports whether an answer ended the run that a worker's run works for.
+func (w *world) stoppedAbove(run Run) bool {
+	if !run.child() {
+		return false
+	}
+	above, err := foldBytes(w.disk.streams[runKey(parentOf(run.ID))])
+	return err == nil && above.Stop != nil
 }
