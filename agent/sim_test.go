@@ -307,15 +307,29 @@ func (p *process) submit(mail *simMail) error {
 	return err
 }
 
+// noteCancel keeps what became of the cancellation, which may come from within a commit.
+func (w *world) noteCancel(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancels = what
+}
+
+// cancelling reports whether the owner has cancelled.
+func (w *world) cancelling() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cancels != ""
+}
+
 func (p *process) cancel() {
 	err := p.a.Cancel(context.Background(), simAccount, p.mails[0].task, DecidedBy{Login: "me", Via: "cli"})
 	switch {
 	case err == nil:
-		p.cancels = "accepted"
+		p.noteCancel("accepted")
 	case isKind(err, mailbox.Conflict) && !p.cut:
-		p.cancels = "refused"
+		p.noteCancel("refused")
 	case isKind(err, mailbox.Conflict):
-		p.cancels = "done"
+		p.noteCancel("done")
 	case errors.Is(err, mailbox.ErrClosed):
 		p.cut = true
 	default:

@@ -79,7 +79,7 @@ func (p *process) decide(d Decision, verb string) {
 	default:
 		_, err = p.a.Decide(context.Background(), simAccount, d.ID, verb, "", by)
 	}
-	late := p.cancels != "" && isKind(err, mailbox.Conflict) // the task was cancelled first
+	late := p.cancelling() && isKind(err, mailbox.Conflict) // the task was cancelled first
 	if err != nil && !late && !errors.Is(err, mailbox.ErrClosed) {
 		p.fault("%s of %s: %v", verb, d.Call, err)
 	}
