@@ -109,8 +109,8 @@ call edit_file {"path":"/local/docs/ledger.txt","old":"END","new":"x END"}
 and call write_file {"path":"/out/made.txt","content":"made"}
 say done`
 
-// answer decides what waits, as a person who knows the ledger.
-func (o *office) answer() {
+// answer decides what waits, as a person who sees what has happened.
+func (o *office) answer(happened func(Decision) bool) {
 	recs, err := o.store.Lookup(context.Background(), o.me.Account, indexOpenDecisions)
 	if err != nil {
 		return
@@ -124,7 +124,7 @@ func (o *office) answer() {
 		verb := "approve"
 		if d.Kind == decisionUnknown {
 			verb = "happened"
-			if o.effects() == 0 {
+			if !happened(d) {
 				verb = "repeat"
 			}
 		}
@@ -132,8 +132,13 @@ func (o *office) answer() {
 	}
 }
 
-// finishAll answers decisions until n runs have ended or the world stops.
+// finishAll is decideAll by who looks at the ledger.
 func (o *office) finishAll(n int, down <-chan struct{}) (crashed bool) {
+	return o.decideAll(n, down, func(Decision) bool { return o.effects() > 0 })
+}
+
+// decideAll answers decisions until n runs have ended or the world stops.
+func (o *office) decideAll(n int, down <-chan struct{}, happened func(Decision) bool) (crashed bool) {
 	o.until("the end of all runs", func() bool {
 		select {
 		case <-down:
@@ -141,7 +146,7 @@ func (o *office) finishAll(n int, down <-chan struct{}) (crashed bool) {
 			return true
 		default:
 		}
-		o.answer()
+		o.answer(happened)
 		ended := 0
 		for _, r := range o.runs(o.me.Account) {
 			if r.State.Ended() {

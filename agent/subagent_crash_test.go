@@ -38,6 +38,11 @@ func who(c tools.Call) string {
 	return c.Name + " " + args.Who
 }
 
+// sent reports whether the call of a decision has had its effect.
+func (f *effects) sent(d Decision) bool {
+	return f.count(who(tools.Call{Name: d.Tool, Args: d.Args})) > 0
+}
+
 func (f *effects) Plan(c tools.Call) tools.Plan {
 	switch c.Name {
 	case "lookup":
@@ -130,45 +135,6 @@ func TestW6(t *testing.T) {
 	o.settledDown()
 }
 
-// decideAll answers what waits until n runs have ended or the world stops.
-func (o *office) decideAll(f *effects, n int, down <-chan struct{}) (crashed bool) {
-	o.until("the end of all runs", func() bool {
-		select {
-		case <-down:
-			crashed = true
-			return true
-		default:
-		}
-		recs, err := o.store.Lookup(context.Background(), o.me.Account, indexOpenDecisions)
-		if err != nil {
-			return false
-		}
-		for _, rec := range recs {
-			d, err := decodeDecision(rec)
-			if err != nil {
-				o.t.Error(err)
-				continue
-			}
-			verb := "approve"
-			if d.Kind == decisionUnknown {
-				verb = "happened"
-				if f.count(who(tools.Call{Name: d.Tool, Args: d.Args})) == 0 {
-					verb = "repeat"
-				}
-			}
-			_, _ = o.a.Decide(context.Background(), o.me.Account, d.ID, verb, "", DecidedBy{Login: "me", Via: "cli"}) // the world may have stopped
-		}
-		ended := 0
-		for _, r := range o.runs(o.me.Account) {
-			if r.State.Ended() {
-				ended++
-			}
-		}
-		return ended == n
-	})
-	return crashed
-}
-
 // TestWorkersCrashAtEveryCommit stops the world before and after each commit of a task with
 // two workers that look up and send: both go on, each sends exactly once, and the task
 // is told of each once.
@@ -201,9 +167,9 @@ func workersCrash(t *testing.T, point crashPoint) (crashed bool) {
 	o.closing()
 	down := make(chan struct{})
 	o.open(t, func(s mailbox.Store) mailbox.Store { return &crashStore{Store: s, crashPoint: point, down: down} })
-	crashed = o.decideAll(f, 3, down)
+	crashed = o.decideAll(3, down, f.sent)
 	o.reopen(t)
-	o.decideAll(f, 3, nil)
+	o.decideAll(3, nil, f.sent)
 	if mails := o.ended(3); len(mails) != 1 || !strings.Contains(mails[0].raw, "X-Pizza-Kind: result") {
 		t.Errorf("mails %v", subjects(mails))
 	}
